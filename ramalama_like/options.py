@@ -1,0 +1,435 @@
+"""Every option, declared once: its type, default, flags, configuration key, variables, help and commands.
+
+``Settings`` is both the declaration and the merged result. Help, the fast parser, completion, ``config show`` and the
+reference derive from ``OPTIONS``; ``settings.py`` fills a ``Settings`` from flags, variables and files. Nothing here
+reads anything, so it may be imported on every path.
+
+Kinds of value: ``str``, ``int``, ``float``, ``bool`` (takes a word such as ``on`` or ``false``), ``flag`` (takes
+none), ``list`` (repeatable), ``args`` (repeatable, each split as a shell would), ``table`` (files only).
+"""
+
+from __future__ import annotations
+
+from ramalama_like.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Generic, TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
+
+    @value
+    class Setting(Generic[T_co]):
+        """A merged value and where it came from: ``default``, ``--flag``, ``$VARIABLE`` or ``file:line``."""
+
+        value: T_co
+        origin: str = "default"
+
+        @property
+        def is_default(self) -> bool: ...
+else:
+
+    @value
+    class Setting:
+        """A merged value and where it came from: ``default``, ``--flag``, ``$VARIABLE`` or ``file:line``."""
+
+        value: object
+        origin: str = "default"
+
+        def __class_getitem__(cls, _item: object) -> type:
+            return cls
+
+        @property
+        def is_default(self) -> bool:
+            return self.origin == "default"
+
+
+@value
+class Option:
+    """The declaration of one option."""
+
+    default: Any
+    kind: str
+    flags: tuple[str, ...]
+    help: str
+    key: str  # dotted path below [ramalama]; empty where no file or variable may set it
+    commands: tuple[str, ...]  # names from COMMANDS; ("*",) means all
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    metavar: str = ""
+    variables: tuple[str, ...] = ()  # besides RAMALAMA_<KEY>
+    off_flags: tuple[str, ...] = ()  # spellings that mean False
+    hidden: bool = False
+    group: str = "Options"
+    not_yet: str = ""  # part of the dialect that is refused by name: the reason
+
+
+BACKENDS = ("auto", "cpu", "vulkan", "rocm", "cuda", "sycl", "intel", "openvino", "cann", "musa", "metal")
+PULL_POLICIES = ("always", "missing", "never", "newer")
+IMAGE_FAMILIES = ("ramalama", "llama.cpp", "local")
+TRUE_WORDS = ("on", "true", "1", "yes", "y")
+FALSE_WORDS = ("off", "false", "0", "no", "n")
+
+ALL = ("*",)
+SERVERS = ("run", "serve")
+TOOLS = ("run", "serve", "bench", "perplexity")
+CHATS = ("run", "chat")
+
+
+def option(
+    default: object,
+    *flags: str,
+    help: str,
+    kind: str = "str",
+    key: str = "",
+    on: tuple[str, ...] = TOOLS,
+    **more: Any,
+) -> Any:
+    """Declare one option of ``Settings``."""
+    return Option(default, kind, flags, help, key, on, **more)
+
+
+@value
+class Settings:
+    """The merged configuration of one command. Every member knows its origin."""
+
+    # What the program itself does.
+    dryrun: Setting[str] = option(
+        "", "--dryrun", "--dry-run", kind="dryrun", on=ALL, choices=("text", "json"), group="Program", metavar="FORMAT",
+        help="Print exactly the commands that would be executed, and change nothing (--dryrun=json: the whole plan).",
+    )  # fmt: skip
+    engine: Setting[str] = option(
+        "", "--engine", key="engine", on=ALL, choices=("podman", "docker", "none"), group="Program",
+        variables=("RAMALAMA_CONTAINER_ENGINE",),
+        help="Container engine; the default is podman, else docker, else none.",
+    )  # fmt: skip
+    container: Setting[bool] = option(
+        True, "--container", kind="flag", key="container", on=ALL, off_flags=("--nocontainer",), group="Program",
+        variables=("RAMALAMA_IN_CONTAINER",), help="Run in a container, or (--nocontainer) natively.",
+    )  # fmt: skip
+    runtime: Setting[str] = option(
+        "llama.cpp", "--runtime", key="runtime", on=ALL, choices=("llama.cpp", "vllm", "mlx"), group="Program",
+        help="Inference engine.",
+    )  # fmt: skip
+    store: Setting[str] = option(
+        "", "--store", kind="path", key="store", on=ALL, group="Program", metavar="DIR",
+        help="Folder that holds pulled models.",
+    )  # fmt: skip
+    host_facts: Setting[str] = option(
+        "", "--host-facts", kind="path", key="host_facts", on=ALL, group="Program", metavar="PATH",
+        help="Decide for another machine: a folder that stands for /, or a JSON file of facts.",
+    )  # fmt: skip
+    debug: Setting[bool] = option(
+        False, "--debug", kind="flag", on=ALL, group="Program", help="Tell every step, and tracebacks of failures."
+    )
+    quiet: Setting[bool] = option(
+        False, "--quiet", "-q", kind="flag", on=ALL, group="Program", help="Say nothing but results and errors."
+    )
+    noout: Setting[str] = option(
+        "", "--noout", on=ALL, hidden=True, help="Accepted for the dialect; output is never mixed."
+    )
+
+    # Which accelerator and image.
+    backend: Setting[str] = option(
+        "auto", "--backend", key="runtimes.llama_cpp.backend", choices=BACKENDS, variables=("RAMALAMA_BACKEND",),
+        group="Accelerator and image", help="Accelerator back end; every name is accepted on every host.",
+    )  # fmt: skip
+    image: Setting[str] = option(
+        "", "--image", key="image", group="Accelerator and image", help="Container image; beats every other choice."
+    )
+    image_family: Setting[str] = option(
+        "ramalama", "--image-family", key="image_family", choices=IMAGE_FAMILIES, group="Accelerator and image",
+        help="Which family of images to choose from.",
+    )  # fmt: skip
+    images: Setting[Mapping[str, str]] = option(
+        {}, kind="table", key="images", on=(), help="Image for each back end, instead of the family's."
+    )
+    default_image: Setting[str] = option(
+        "", key="default_image", on=(), help="Image where no accelerator is used, instead of the family's."
+    )
+    device: Setting[tuple[str, ...]] = option(
+        (), "--device", kind="list", group="Accelerator and image", metavar="DEV",
+        help="Pass one more device to the container; 'none' alone passes none at all.",
+    )  # fmt: skip
+    keep_groups: Setting[bool] = option(
+        False, "--keep-groups", kind="flag", key="keep_groups", group="Accelerator and image",
+        help="Keep the user's supplementary groups (podman), for device nodes that belong to a group.",
+    )  # fmt: skip
+    pull: Setting[str] = option(
+        "missing", "--pull", key="pull", choices=PULL_POLICIES, group="Accelerator and image",
+        help="When to pull the image.",
+    )  # fmt: skip
+    authfile: Setting[str] = option(
+        "", "--authfile", kind="path", group="Accelerator and image", metavar="FILE",
+        help="Registry credentials for pulling the image (podman).",
+    )  # fmt: skip
+    tls_verify: Setting[bool] = option(
+        True, "--tls-verify", kind="bool", group="Accelerator and image",
+        help="Verify the registry's certificate (podman).",
+    )  # fmt: skip
+
+    # How the container is run.
+    name: Setting[str] = option(
+        "", "--name", "-n", group="Container", help="Container name; the default is ramalama-<model>-<port>."
+    )
+    env: Setting[tuple[str, ...]] = option(
+        (), "--env", kind="list", key="env", group="Container", metavar="K=V",
+        help="Environment variable in the container.",
+    )  # fmt: skip
+    network: Setting[str] = option(
+        "", "--network", "--net", group="Container", help="Network of the container; run uses none unless asked."
+    )
+    privileged: Setting[bool] = option(
+        False, "--privileged", kind="flag", group="Container", help="Give the container every right. Unsafe."
+    )
+    selinux: Setting[bool] = option(
+        False, "--selinux", kind="bool", key="selinux", group="Container",
+        help="Keep SELinux separation and relabel what is mounted.",
+    )  # fmt: skip
+    oci_runtime: Setting[str] = option(
+        "", "--oci-runtime", group="Container", help="OCI runtime for the engine to use."
+    )
+    engine_args: Setting[tuple[str, ...]] = option(
+        (), "--engine-args", kind="args", group="Container", metavar="ARGS",
+        help="More arguments for the engine, right before the image.",
+    )  # fmt: skip
+
+    # The server.
+    host: Setting[str] = option(
+        "127.0.0.1", "--host", key="host", group="Server", help="Address on which the API is published."
+    )
+    port: Setting[int] = option(
+        8080, "--port", "-p", kind="int", key="port", minimum=1, maximum=65535, group="Server",
+        help="Port of the API; the default is the first free one from 8080.",
+    )  # fmt: skip
+    timeout: Setting[float] = option(
+        180.0, "--timeout", kind="float", key="timeout", minimum=0.1, maximum=86400, on=SERVERS, group="Server",
+        metavar="SECONDS", help="How long the server may stay silent before it is ready.",
+    )  # fmt: skip
+    detach: Setting[bool] = option(
+        False, "--detach", "-d", kind="flag", on=("serve",), group="Server",
+        help="Return when the server is ready; print the container's id.",
+    )  # fmt: skip
+    ctx_size: Setting[int] = option(
+        0, "--ctx-size", "-c", kind="int", key="ctx_size", minimum=0, group="Model and server",
+        help="Context size in tokens; 0 means the model's own.",
+    )  # fmt: skip
+    max_tokens: Setting[int] = option(
+        0, "--max-tokens", kind="int", key="max_tokens", minimum=0, on=("run", "serve", "perplexity", "chat"),
+        group="Model and server", help="Most tokens of an answer; 0 means no limit.",
+    )  # fmt: skip
+    temp: Setting[float] = option(
+        0.8, "--temp", kind="float", key="runtimes.llama_cpp.temp", minimum=0, on=(*TOOLS, "chat"),
+        group="Model and server", help="Temperature of sampling; 0 always takes the likeliest token.",
+    )  # fmt: skip
+    seed: Setting[str] = option("", "--seed", group="Model and server", help="Seed of sampling.")
+    ngl: Setting[str] = option(
+        "", "--ngl", key="runtimes.llama_cpp.ngl", kind="layers", group="Model and server", metavar="N",
+        help="Layers to offload: a number, 'all' (or -1), 'auto'; the default leaves it to the server.",
+    )  # fmt: skip
+    ncmoe: Setting[int | None] = option(
+        None, "--ncmoe", kind="int", key="runtimes.llama_cpp.ncmoe", minimum=0, group="Model and server",
+        help="Keep the experts of the first N layers in main memory.",
+    )  # fmt: skip
+    threads: Setting[int | None] = option(
+        None, "--threads", "-t", kind="int", key="runtimes.llama_cpp.threads", minimum=1, group="Model and server",
+        help="Threads; the default is the number of physical cores that may be used.",
+    )  # fmt: skip
+    cache_reuse: Setting[int | None] = option(
+        None, "--cache-reuse", kind="int", key="runtimes.llama_cpp.cache_reuse", minimum=0, on=SERVERS,
+        group="Model and server", help="Smallest chunk of tokens to reuse from the cache.",
+    )  # fmt: skip
+    logfile: Setting[str] = option(
+        "", "--logfile", kind="path", on=SERVERS, group="Model and server", metavar="FILE",
+        help="Write the server's log to this file too.",
+    )  # fmt: skip
+    thinking: Setting[bool | None] = option(
+        None, "--thinking", kind="bool", key="runtimes.llama_cpp.thinking", on=SERVERS, group="Model and server",
+        help="Let a reasoning model think, or not.",
+    )  # fmt: skip
+    model_draft: Setting[str] = option(
+        "", "--model-draft", on=SERVERS, group="Model and server", metavar="MODEL",
+        help="Draft model for speculative decoding.",
+    )  # fmt: skip
+    spec_type: Setting[str] = option(
+        "", "--spec-type", key="runtimes.llama_cpp.spec_type", on=SERVERS, group="Model and server",
+        help="Kind of speculative decoding.",
+    )  # fmt: skip
+    spec_draft_n_max: Setting[int | None] = option(
+        None, "--spec-draft-n-max", kind="int", key="runtimes.llama_cpp.spec_draft_n_max", minimum=0, on=SERVERS,
+        group="Model and server", help="Most tokens to draft.",
+    )  # fmt: skip
+    spec_draft_n_min: Setting[int | None] = option(
+        None, "--spec-draft-n-min", kind="int", key="runtimes.llama_cpp.spec_draft_n_min", minimum=0, on=SERVERS,
+        group="Model and server", help="Fewest tokens to draft.",
+    )  # fmt: skip
+    spec_draft_p_min: Setting[float | None] = option(
+        None, "--spec-draft-p-min", kind="float", key="runtimes.llama_cpp.spec_draft_p_min", minimum=0, maximum=1,
+        on=SERVERS, group="Model and server", help="Least probability of a drafted token.",
+    )  # fmt: skip
+    webui: Setting[bool] = option(
+        True, "--webui", kind="bool", on=("serve",), group="Model and server",
+        help="Serve the web page of llama-server.",
+    )  # fmt: skip
+    runtime_args: Setting[tuple[str, ...]] = option(
+        (), "--runtime-args", kind="args", group="Model and server", metavar="ARGS",
+        help="More arguments for the server or tool, at its end.",
+    )  # fmt: skip
+
+    # Talking to it.
+    color: Setting[str] = option(
+        "auto", "--color", "--colour", choices=("auto", "always", "never"), on=CHATS, group="Chat",
+        help="Colour of answers.",
+    )  # fmt: skip
+    prefix: Setting[str] = option("", "--prefix", key="prefix", on=CHATS, group="Chat", help="Prompt of the chat.")
+    interactive: Setting[bool] = option(
+        False, "--interactive", "-i", kind="flag", on=CHATS, group="Chat",
+        help="Go on interactively after the first answer.",
+    )  # fmt: skip
+    keepalive: Setting[str] = option(
+        "", "--keepalive", kind="duration", on=("run",), group="Chat", metavar="DURATION",
+        help="End the session after this time (30, 90s, 5m, 1h, 2d, 1w).",
+    )  # fmt: skip
+    summarize_after: Setting[int] = option(
+        4, "--summarize-after", kind="int", key="summarize_after", minimum=0, on=CHATS, group="Chat",
+        not_yet="long histories are not summarized yet", help="Summarize the history after N messages.",
+    )  # fmt: skip
+    mcp: Setting[tuple[str, ...]] = option(
+        (), "--mcp", kind="list", on=CHATS, group="Chat", metavar="URL", not_yet="tool servers are not supported yet",
+        help="Tool server (MCP).",
+    )  # fmt: skip
+    url: Setting[str] = option(
+        "http://127.0.0.1:8080/v1", "--url", on=("chat",), group="Chat",
+        help="Server to talk to: http://HOST:PORT/v1 or unix:///PATH/TO/SOCKET.",
+    )  # fmt: skip
+    model: Setting[str] = option("", "--model", "-m", on=("chat",), group="Chat", help="Model name to ask for.")
+    api_key: Setting[str] = option(
+        "", "--api-key", key="api_key", on=("chat",), group="Chat", metavar="KEY",
+        help="Key of the server; better in RAMALAMA_API_KEY than on a command line, where others can read it.",
+    )  # fmt: skip
+    list_models: Setting[bool] = option(
+        False, "--list", "--ls", kind="flag", on=("chat",), group="Chat", help="List the server's models."
+    )
+    wait: Setting[float] = option(
+        0.0, "--wait", kind="float", minimum=0, maximum=86400, on=("chat",), group="Chat", metavar="SECONDS",
+        help="Wait until the server is healthy, at most this long.",
+    )  # fmt: skip
+
+    # One command each.
+    format: Setting[str] = option(
+        "table", "--format", on=("bench",), choices=("table", "json"), help="Form of the result."
+    )
+    file: Setting[str] = option(
+        "", "--file", kind="path", on=("perplexity",), metavar="FILE", help="Text whose perplexity is measured."
+    )
+    json: Setting[bool] = option(
+        False, "--json", kind="flag", on=("ps", "version", "config show"), help="Print JSON."
+    )
+    ps_format: Setting[str] = option(
+        "", "--format", on=("ps",), metavar="FORMAT", help="json, or a template of the engine's own ps."
+    )
+    noheading: Setting[bool] = option(
+        False, "--noheading", "-n", kind="flag", on=("ps",), help="Leave the heading out."
+    )
+    no_trunc: Setting[bool] = option(False, "--no-trunc", kind="flag", on=("ps",), help="Do not shorten columns.")
+    all: Setting[bool] = option(
+        False, "--all", "-a", kind="flag", on=("stop",), help="All of this program's containers."
+    )
+    ignore: Setting[bool] = option(
+        False, "--ignore", kind="flag", on=("stop",), help="No error for a container that does not exist."
+    )
+    follow: Setting[bool] = option(
+        False, "--follow", "-f", kind="flag", on=("logs",), help="Go on printing what is logged from now."
+    )
+    tail: Setting[int | None] = option(
+        None, "--tail", kind="int", minimum=0, on=("logs",), metavar="N", help="Only the last N lines."
+    )
+    shortnames: Setting[bool] = option(
+        False, "--shortnames", kind="flag", on=("info",), help="List short names of models."
+    )
+    origin: Setting[bool] = option(
+        False, "--origin", kind="flag", on=("config show",), help="Tell where each value came from."
+    )
+
+    # Parts of the dialect that this version refuses by name.
+    generate: Setting[str] = option(
+        "", "--generate", on=("serve",), metavar="TYPE[:DIR]", not_yet="deployment files are not generated yet",
+        help="Write deployment files.",
+    )  # fmt: skip
+    add_to_unit: Setting[tuple[str, ...]] = option(
+        (), "--add-to-unit", kind="list", on=("serve",), metavar="SECTION:KEY:VALUE",
+        not_yet="deployment files are not generated yet", help="Add a key to the generated unit.",
+    )  # fmt: skip
+    models_max: Setting[int] = option(
+        4, "--models-max", kind="int", minimum=1, on=("serve",), not_yet="several models are not served yet",
+        help="Models loaded at the same time.",
+    )  # fmt: skip
+    rag: Setting[str] = option("", "--rag", on=SERVERS, not_yet="RAG is not supported yet", help="RAG data.")
+    rag_image: Setting[str] = option(
+        "", "--rag-image", key="default_rag_image", on=SERVERS, not_yet="RAG is not supported yet", help="RAG image."
+    )
+    api: Setting[str] = option(
+        "none", "--api", key="api", choices=("none", "llama-stack"), on=SERVERS,
+        help="API layer in front of the server.",
+    )  # fmt: skip
+    stack_image: Setting[str] = option(
+        "", "--stack-image", key="stack_image", on=("serve",), not_yet="llama-stack is not supported yet",
+        help="Image of llama-stack.",
+    )  # fmt: skip
+    dri: Setting[str] = option(
+        "on", "--dri", choices=("on", "off"), on=("serve",), hidden=True,
+        help="Accepted for the dialect; only the accelerator's own devices are ever passed.",
+    )  # fmt: skip
+
+
+def all_options() -> Mapping[str, Option]:
+    """Every option by its name in ``Settings``, in declaration order."""
+    declared: Mapping[str, Option] = Settings.__value_fields__  # type: ignore[attr-defined]
+    return declared
+
+
+def options_of(command: str) -> Mapping[str, Option]:
+    """The options that a command takes, by name."""
+    return {name: o for name, o in all_options().items() if o.flags and (o.commands == ALL or command in o.commands)}
+
+
+# Keys of the dialect's [ramalama] table that no part of this version reads: known, so that nobody is warned about them.
+DORMANT_KEYS = (
+    "carimage", "convert_type", "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
+    "tempdir", "tools_image", "tools_images", "transport", "verify",
+    "benchmarks.storage_folder", "benchmarks.disable", "user.no_missing_gpu_prompt", "provider.openai.api_key",
+    "http_client.max_retries", "http_client.max_retry_delay",
+    "runtimes.llama_cpp.gguf_quantization_mode", "runtimes.mlx.temp",
+)  # fmt: skip
+
+
+@value
+class Command:
+    """One command: its summary, its positional words and how many of them are needed."""
+
+    summary: str
+    positionals: str = ""  # as shown in usage
+    least: int = 0
+    most: int | None = 0  # None: any number
+    aliases: tuple[str, ...] = ()
+    starts: bool = False  # starts a server or a tool, so all of the server options apply
+    passes_through: bool = False  # words after the command belong to another command line (explain)
+
+
+COMMANDS: Mapping[str, Command] = {
+    "run": Command("Run a model and talk to it.", "MODEL [PROMPT]...", 1, None, starts=True),
+    "serve": Command("Serve a model over HTTP.", "MODEL...", 1, None, starts=True),
+    "bench": Command("Measure the speed of a model.", "MODEL", 1, 1, ("benchmark",), starts=True),
+    "perplexity": Command("Measure how well a model predicts a text.", "MODEL", 1, 1, starts=True),
+    "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
+    "ps": Command("List this program's containers.", "", 0, 0, ("containers",)),
+    "stop": Command("Stop containers.", "[NAME]...", 0, None),
+    "logs": Command("Print a container's log.", "NAME", 1, 1),
+    "info": Command("Print what is known about this machine.", "", 0, 0),
+    "explain": Command("Explain every decision of a command line.", "COMMAND...", 1, None, passes_through=True),
+    "config show": Command("Print the merged configuration.", "", 0, 0),
+    "version": Command("Print the version.", "", 0, 0),
+    "help": Command("Print help, of one command or of all.", "[COMMAND]...", 0, None),
+}
