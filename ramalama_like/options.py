@@ -97,7 +97,8 @@ class Settings:
 
     # What the program itself does.
     dryrun: Setting[str] = option(
-        "", "--dryrun", "--dry-run", kind="dryrun", on=ALL, choices=("text", "json"), group="Program", metavar="FORMAT",
+        "", "--dryrun", "--dry-run", kind="dryrun", on=ALL, choices=("text", "json"), group="Program",
+        metavar="[=json]",
         help="Print exactly the commands that would be executed, and change nothing (--dryrun=json: the whole plan).",
     )  # fmt: skip
     engine: Setting[str] = option(
@@ -324,9 +325,7 @@ class Settings:
     file: Setting[str] = option(
         "", "--file", kind="path", on=("perplexity",), metavar="FILE", help="Text whose perplexity is measured."
     )
-    json: Setting[bool] = option(
-        False, "--json", kind="flag", on=("ps", "version", "config show"), help="Print JSON."
-    )
+    json: Setting[bool] = option(False, "--json", kind="flag", on=("ps", "version", "config show"), help="Print JSON.")
     ps_format: Setting[str] = option(
         "", "--format", on=("ps",), metavar="FORMAT", help="json, or a template of the engine's own ps."
     )
@@ -371,7 +370,7 @@ class Settings:
         "", "--rag-image", key="default_rag_image", on=SERVERS, not_yet="RAG is not supported yet", help="RAG image."
     )
     api: Setting[str] = option(
-        "none", "--api", key="api", choices=("none", "llama-stack"), on=SERVERS,
+        "none", "--api", key="api", choices=("none", "llama-stack"), on=SERVERS, group="Model and server",
         help="API layer in front of the server.",
     )  # fmt: skip
     stack_image: Setting[str] = option(
@@ -395,10 +394,15 @@ def options_of(command: str) -> Mapping[str, Option]:
     return {name: o for name, o in all_options().items() if o.flags and (o.commands == ALL or command in o.commands)}
 
 
+def global_options() -> Mapping[str, Option]:
+    """The options that may stand before the command's name too."""
+    return {name: o for name, o in all_options().items() if o.flags and o.commands == ALL}
+
+
 # Keys of the dialect's [ramalama] table that no part of this version reads: known, so that nobody is warned about them.
 DORMANT_KEYS = (
     "carimage", "convert_type", "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
-    "tempdir", "tools_image", "tools_images", "transport", "verify",
+    "rag_image", "tempdir", "tools_image", "tools_images", "transport", "verify",
     "benchmarks.storage_folder", "benchmarks.disable", "user.no_missing_gpu_prompt", "provider.openai.api_key",
     "http_client.max_retries", "http_client.max_retry_delay",
     "runtimes.llama_cpp.gguf_quantization_mode", "runtimes.mlx.temp",
@@ -432,4 +436,22 @@ COMMANDS: Mapping[str, Command] = {
     "config show": Command("Print the merged configuration.", "", 0, 0),
     "version": Command("Print the version.", "", 0, 0),
     "help": Command("Print help, of one command or of all.", "[COMMAND]...", 0, None),
+}
+
+# Commands of the dialect that this version refuses by name: the reason.
+COMMANDS_NOT_YET: Mapping[str, str] = {
+    "benchmarks": "stored benchmarks are not built yet",
+    "convert": "converting models is not built yet",
+    "daemon": "the daemon is not built yet",
+    "inspect": "inspecting models is not built yet",
+    "list": "listing models is not built yet",
+    "login": "logging in to registries is not built yet",
+    "logout": "logging out of registries is not built yet",
+    "ls": "listing models is not built yet",
+    "models": "listing a provider's models is not built yet",
+    "pull": "pulling models is not built yet",
+    "push": "pushing models is not built yet",
+    "rag": "RAG is not supported yet",
+    "rm": "removing models is not built yet",
+    "sandbox": "sandboxed agents are not built yet",
 }

@@ -96,11 +96,10 @@ def _init(self: Any, *args: Any, **kwargs: Any) -> None:
         check()
 
 
-def _eq(self: Any, other: object) -> bool:
+def _eq(self: Any, other: object) -> Any:
     if type(other) is not type(self):
         return NotImplemented
-    same: bool = self.__dict__ == other.__dict__
-    return same
+    return self.__dict__ == other.__dict__
 
 
 def _hash(self: Any) -> int:

@@ -1,0 +1,1 @@
+"""Talking to a server that speaks OpenAI's chat protocol."""

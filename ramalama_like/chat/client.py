@@ -1,0 +1,246 @@
+"""A client for OpenAI-style servers, over TCP or a Unix socket, on the standard library alone.
+
+The protocol is OpenAI's chat completions with server-sent events; ``/health`` is llama-server's (200 when ready, 503
+while the model loads).
+"""
+
+from __future__ import annotations
+
+from ramalama_like.errors import AppError, TimedOut, ValueProblem
+from ramalama_like.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from http.client import HTTPConnection, HTTPResponse
+
+CONNECT_TIMEOUT_S = 10.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.010, 0.200
+
+
+class ServerGone(AppError):
+    """The server cannot be reached, or stopped answering."""
+
+    exit_code = 5
+
+
+class ServerSaid(AppError):
+    """The server answered with an error."""
+
+    exit_code = 22
+
+
+@value
+class Address:
+    """Where a server is."""
+
+    scheme: str  # http, https, unix
+    host: str  # or the socket's path
+    port: int
+    base: str  # path before /chat/completions
+
+    @property
+    def text(self) -> str:
+        """The address for people."""
+        if self.scheme == "unix":
+            return f"unix://{self.host}"
+        return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{self.base}"
+
+
+def parse_address(url: str) -> Address:
+    """Take a base address apart. Raises ValueProblem for one that names no server."""
+    if url.startswith("unix:"):
+        path = url.removeprefix("unix://").removeprefix("unix:")
+        if not path.startswith("/"):
+            raise ValueProblem(f"--url {url}: a socket's path must begin with /", "write unix:///PATH/TO/SOCKET")
+        return Address("unix", path, 0, "/v1")
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port, parts = None, None, urlsplit("")
+    if parts.scheme not in ("http", "https") or not host:
+        raise ValueProblem(f"--url {url}: not the address of a server", "write http://HOST:PORT/v1 or unix:///PATH")
+    default = 443 if parts.scheme == "https" else 80
+    return Address(parts.scheme, host, port or default, parts.path.rstrip("/") or "/v1")
+
+
+def is_healthy(address: Address) -> bool:
+    """Whether the server answers and is ready. Never raises: not yet is an answer too."""
+    try:
+        connection = _connect(address, 2.0)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status in (200, 404)  # 404: a server that has no such page, but is there
+        finally:
+            connection.close()
+    except (OSError, _http_error()):
+        return False
+
+
+def wait_healthy(address: Address, timeout_s: float) -> None:
+    """Wait until the server is ready. Raises TimedOut after ``timeout_s`` seconds."""
+    from time import monotonic, sleep
+
+    deadline, pause = monotonic() + timeout_s, FIRST_PAUSE_S
+    while not is_healthy(address):
+        if monotonic() > deadline:
+            raise TimedOut(f"{address.text}: not ready within {timeout_s:g} seconds", "see the server's log")
+        sleep(pause)
+        pause = min(pause * 1.3, LONGEST_PAUSE_S)
+
+
+def list_models(address: Address, api_key: str = "") -> list[str]:
+    """The names of the server's models. Raises ServerGone or ServerSaid."""
+    import json
+
+    with _Exchange(address, "GET", f"{address.base}/models", None, api_key) as response:
+        try:
+            data = json.loads(response.read())
+            return [str(model["id"]) for model in data["data"]]
+        except (ValueError, KeyError, TypeError):
+            raise ServerSaid(f"{address.text}: the answer is no list of models", "is this an OpenAI-style server?"
+                             ) from None  # fmt: skip
+
+
+def stream_chat(
+    address: Address,
+    messages: Sequence[Mapping[str, str]],
+    *,
+    model: str = "",
+    temperature: float | None = None,
+    max_tokens: int = 0,
+    api_key: str = "",
+) -> Iterator[str]:
+    """Ask for an answer and give its text piece by piece, as it comes. Raises ServerGone or ServerSaid."""
+    import json
+
+    body: dict[str, object] = {"messages": list(messages), "stream": True}
+    if model:
+        body["model"] = model
+    if temperature is not None:
+        body["temperature"] = temperature
+    if max_tokens:
+        body["max_tokens"] = max_tokens
+    with _Exchange(address, "POST", f"{address.base}/chat/completions", json.dumps(body), api_key) as response:
+        finished = False
+        for event in _events(response, address):
+            if event == "[DONE]":
+                finished = True
+                break
+            try:
+                data = json.loads(event)
+            except ValueError:
+                raise ServerSaid(f"{address.text}: an event of the answer is no JSON") from None
+            if isinstance(data, dict) and "error" in data:
+                raise ServerSaid(f"the server stopped the answer: {_message_of(data, '')}")
+            for choice in data.get("choices") or ():
+                piece = (choice.get("delta") or {}).get("content")
+                if piece:
+                    yield piece
+                finished = finished or bool(choice.get("finish_reason"))
+        if not finished:
+            raise ServerGone(f"{address.text}: the connection was lost in the middle of the answer",
+                             "see the server's log")  # fmt: skip
+
+
+class _Exchange:
+    """One request and its response; every fault of it becomes an error for people."""
+
+    def __init__(self, address: Address, method: str, path: str, body: str | None, api_key: str) -> None:
+        self.address = address
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        if api_key:
+            headers["Authorization"] = f"Bearer {api_key}"
+        self.connection = _connect(address, CONNECT_TIMEOUT_S)
+        try:
+            self.connection.connect()
+            # A long prompt may take minutes before the first token: only connecting is limited.
+            if self.connection.sock is not None:
+                self.connection.sock.settimeout(None)
+            self.connection.request(method, path, body and body.encode(), headers)
+            self.response: HTTPResponse = self.connection.getresponse()
+        except (OSError, _http_error()) as error:
+            self.connection.close()
+            raise self._gone(error) from None
+
+    def __enter__(self) -> HTTPResponse:
+        if self.response.status != 200:
+            try:
+                text = self.response.read(65536).decode(errors="replace")
+            except (OSError, _http_error()) as error:
+                raise self._gone(error) from None
+            finally:
+                self.connection.close()
+            raise ServerSaid(f"{self.address.text}: {_message_of(text, self.response.reason)} "
+                             f"(HTTP {self.response.status})", _hint_of(self.response.status))  # fmt: skip
+        return self.response
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        self.connection.close()
+        if isinstance(error, OSError | _http_error()):
+            raise self._gone(error) from None
+
+    def _gone(self, error: BaseException) -> ServerGone:
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return ServerGone(f"{self.address.text}: no answer from the server: {why}",
+                          "start one with `ramalama-like serve MODEL`, or name it with --url")  # fmt: skip
+
+
+def _events(response: HTTPResponse, address: Address) -> Iterator[str]:
+    """The data of each server-sent event."""
+    for raw in response:
+        line = raw.decode(errors="replace").rstrip("\r\n")
+        if line.startswith("data:"):
+            yield line[5:].strip()
+        elif line.startswith("error:"):
+            raise ServerSaid(f"{address.text}: {_message_of(line[6:], '')}")
+
+
+def _message_of(answer: object, otherwise: str) -> str:
+    import json
+
+    data = answer
+    if isinstance(data, str):
+        try:
+            data = json.loads(data)
+        except ValueError:
+            return data.strip()[:300] or otherwise
+    if isinstance(data, dict):
+        error = data.get("error", data)
+        if isinstance(error, dict):
+            return str(error.get("message") or otherwise or error)[:300]
+        return str(error)[:300]
+    return otherwise or str(data)[:300]
+
+
+def _hint_of(status: int) -> str:
+    key = "give the server's key in RAMALAMA_API_KEY"
+    hints = {401: key, 403: key, 404: "does the address end in /v1?", 503: "the model is still loading: try again"}
+    return hints.get(status, "")
+
+
+def _connect(address: Address, timeout_s: float) -> HTTPConnection:
+    import socket
+    from http.client import HTTPConnection, HTTPSConnection
+
+    if address.scheme == "https":
+        return HTTPSConnection(address.host, address.port, timeout=timeout_s)
+    if address.scheme == "http":
+        return HTTPConnection(address.host, address.port, timeout=timeout_s)
+
+    class UnixConnection(HTTPConnection):
+        def connect(self) -> None:
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.settimeout(timeout_s)
+            self.sock.connect(address.host)
+
+    return UnixConnection("localhost", timeout=timeout_s)
+
+
+def _http_error() -> type[Exception]:
+    from http.client import HTTPException
+
+    return HTTPException

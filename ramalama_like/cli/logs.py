@@ -1,0 +1,32 @@
+"""``logs``: what a container has printed."""
+
+from __future__ import annotations
+
+from ramalama_like import ui
+from ramalama_like.containers import list_containers, need_engine
+from ramalama_like.errors import ValueProblem
+from ramalama_like.process import hand_over
+from ramalama_like.render.shell import render_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ramalama_like.request import Request
+
+
+def execute(request: Request) -> int:
+    """Run the command; its exit code. Raises AppError."""
+    engine, loaded = need_engine(request)
+    asked = loaded.settings
+    name = request.arguments[0]
+    line = [engine.program, "logs"]
+    line += ["-f"] if asked.follow.value else []
+    line += [] if asked.tail.value is None else ["--tail", str(asked.tail.value)]
+    line.append(name)
+    if asked.dryrun.value:
+        ui.write(render_line(line) + "\n")
+        return 0
+    found = list_containers(engine, asked.timeout.value)
+    if not any(name == each.name or each.container_id.startswith(name) for each in found):
+        known = ", ".join(each.name for each in found) or "none is there"
+        raise ValueProblem(f"{name}: no container of this program has this name", f"the names are: {known}")
+    return hand_over(line)

@@ -1,0 +1,55 @@
+"""``run``: start a model and talk to it, in a container that is gone afterwards."""
+
+from __future__ import annotations
+
+from ramalama_like import ui
+from ramalama_like.errors import AppError
+from ramalama_like.execute import RunningServer, show_progress_of_pull
+from ramalama_like.launch import prepare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ramalama_like.request import Request
+
+
+class SessionOver(AppError):
+    """The time that --keepalive gave is over: a good end."""
+
+    exit_code = 0
+
+
+def execute(request: Request) -> int:
+    """Run the command; its exit code. Raises AppError."""
+    decided = prepare(request)
+    if decided is None:
+        return 0
+    settings = decided.loaded.settings
+    try:
+        with RunningServer(decided.plan, log_sink=ui.say if settings.debug.value else show_progress_of_pull) as server:
+            server.wait_ready()
+            if settings.keepalive.value:
+                _limit_session(settings.keepalive.value)
+            from ramalama_like.main import run_line
+
+            try:
+                return run_line(decided.plan.chat)
+            except SessionOver:
+                raise
+            except AppError:
+                server.check_alive()
+                raise
+    except SessionOver as over:
+        ui.say(over.message)
+        return 0
+
+
+def _limit_session(duration: str) -> None:
+    import signal
+
+    from ramalama_like.settings import duration_seconds
+
+    def end(*_: object) -> None:
+        raise SessionOver(f"The session ended after {duration}, as --keepalive asked")
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, duration_seconds(duration))

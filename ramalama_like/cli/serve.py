@@ -1,0 +1,28 @@
+"""``serve``: a model over HTTP, in the foreground or (``-d``) in the background."""
+
+from __future__ import annotations
+
+from ramalama_like import ui
+from ramalama_like.execute import RunningServer
+from ramalama_like.launch import prepare
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ramalama_like.request import Request
+
+
+def execute(request: Request) -> int:
+    """Run the command; its exit code. Raises AppError."""
+    decided = prepare(request)
+    if decided is None:
+        return 0
+    plan = decided.plan
+    with RunningServer(plan, log_sink=ui.say) as server:
+        server.wait_ready()
+        url = plan.endpoint.url if plan.endpoint else ""
+        if plan.container and plan.container.detach:
+            ui.say(f"{plan.model.alias} is served at {url}; stop it with: ramalama-like stop {plan.container.name}")
+            ui.write(server.container_id + "\n")
+            return 0
+        ui.say(f"{plan.model.alias} is served at {url}; Ctrl-C stops it")
+        return server.wait()

@@ -1,0 +1,48 @@
+"""``stop``: end this program's containers and remove them."""
+
+from __future__ import annotations
+
+from ramalama_like import ui
+from ramalama_like.containers import engine_failed, list_containers, need_engine
+from ramalama_like.errors import UsageError, ValueProblem
+from ramalama_like.process import capture
+from ramalama_like.render.shell import render_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ramalama_like.request import Request
+
+GRACE_S = 10  # before the engine kills what does not end by itself
+
+
+def execute(request: Request) -> int:
+    """Run the command; its exit code. Raises AppError."""
+    names = list(request.arguments)
+    if bool(names) == bool(request.given.get("all")):
+        raise UsageError("stop needs a name or --all, and not both", "see the names with: ramalama-like ps",
+                         exit_code=22)  # fmt: skip
+    engine, loaded = need_engine(request)
+    asked = loaded.settings
+    ours = {container.name: container for container in list_containers(engine, asked.timeout.value)}
+    by_id = {container.container_id: container.name for container in ours.values()}
+    chosen = []
+    for name in names or ours:
+        found = name if name in ours else next((by_id[full] for full in by_id if full.startswith(name)), "")
+        if found:
+            chosen.append(found)
+        elif not asked.ignore.value:
+            known = ", ".join(ours) or "none is there"
+            raise ValueProblem(f"{name}: no container of this program has this name", f"the names are: {known}")
+    lines = [(engine.program, verb, *words, name) for name in chosen
+             for verb, words in (("stop", ("-t", str(GRACE_S))), ("rm", ("-f",)))]  # fmt: skip
+    if asked.dryrun.value:
+        ui.write("".join(render_line(line) + "\n" for line in lines))
+        return 0
+    for line in lines:
+        done = capture(line, GRACE_S + asked.timeout.value)
+        # One that removes itself when it ends is gone before it can be removed.
+        if done.code and "no such container" not in done.stderr.lower() and "in progress" not in done.stderr.lower():
+            raise engine_failed(engine, done.stderr, f"{line[1]} {line[-1]}")
+        if line[1] == "rm":
+            ui.write(f"{line[-1]}\n")
+    return 0

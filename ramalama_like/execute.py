@@ -1,0 +1,306 @@
+"""Executing a plan: the other sink beside showing it. Every argument list comes from ``render_steps``.
+
+Whatever happens (an answer, an error, Ctrl-C, SIGTERM, a closed terminal), no container, socket or folder is left.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ramalama_like import ui
+from ramalama_like.data import load_table
+from ramalama_like.errors import AppError, ChildFailed, EngineError, Interrupted, TimedOut, ValueProblem
+from ramalama_like.probe.engine import remember_engine
+from ramalama_like.probe.sockets import LOCK
+from ramalama_like.process import capture, start
+from ramalama_like.render.argv import render_steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from ramalama_like.chat.client import Address
+    from ramalama_like.plan import Plan, Step
+    from ramalama_like.process import Child
+
+LAST_LINES = 12  # of the log, shown when a server dies
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.010, 0.200
+ENGINE_PATIENCE_S = 10.0  # for small engine commands while cleaning up
+
+
+class RunningServer:
+    """A server that was started from a plan. Leaving the ``with`` block ends it, unless it was detached."""
+
+    def __init__(self, plan: Plan, *, log_sink: Callable[[str], None] | None = None) -> None:
+        self.plan = plan
+        self.step: Step = render_steps(plan)[0]
+        self.log_sink = log_sink
+        self.child: Child | None = None
+        self.container_id = ""
+        self.is_ready = False
+        self._lock = -1
+        self._signals = SignalGuard()
+
+    def __enter__(self) -> RunningServer:
+        self._make_folder()
+        try:
+            self.child = start(self.step.argv, keep_output=self._detached)
+        except BaseException:
+            self._remove_folder()
+            raise
+        # From here on the slow imports happen while the engine is at work.
+        self._signals.catch()
+        self.child.collect(self.log_sink)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._signals.ignore()
+        failed = kind is not None or not self.is_ready
+        try:
+            if self.child is not None and (failed or not self._detached):
+                self.child.stop()
+            if failed:
+                _remove_container(self.plan)
+        finally:
+            self._remove_folder()
+            self._signals.restore()
+
+    @property
+    def _detached(self) -> bool:
+        return bool(self.plan.container and self.plan.container.detach)
+
+    @property
+    def address(self) -> Address:
+        """Where clients find the API."""
+        from ramalama_like.chat.client import parse_address
+
+        if self.plan.endpoint is None:
+            raise EngineError("this plan starts no server")
+        return parse_address(self.plan.endpoint.url)
+
+    def wait_ready(self) -> None:
+        """Wait until the API answers. Raises ChildFailed where the server dies, TimedOut where it falls silent."""
+        from time import monotonic, sleep
+
+        from ramalama_like.chat.client import is_healthy
+
+        child = self._child()
+        address, pause = self.address, FIRST_PAUSE_S
+        watched = child
+        began = monotonic()
+        while not is_healthy(address):
+            if watched.poll() is not None:
+                if not self._detached or self.container_id or watched.poll():
+                    raise self._died(watched)
+                # The engine has put the container into the background: from now on its end is what matters.
+                self.container_id = child.read_output().decode(errors="replace").strip()
+                watched = start((self.plan.engine.program, "wait", self._name))
+                watched.collect(None)
+            now = monotonic()
+            if now - max(began, child.last_line_at) > self.plan.timeout_s:
+                raise TimedOut(f"the server was silent for {self.plan.timeout_s:g} seconds and is not ready",
+                               "see its log with --debug, or wait longer with --timeout")  # fmt: skip
+            sleep(pause)
+            if now - began > 2:
+                pause = min(pause * 1.3, LONGEST_PAUSE_S)
+        self.is_ready = True
+        if self._detached:
+            if watched is child:  # healthy before the engine had printed the id
+                child.wait(ENGINE_PATIENCE_S)
+                self.container_id = child.read_output().decode(errors="replace").strip()
+            else:
+                watched.stop()
+        remember_engine_of(self.plan)
+
+    def wait(self) -> int:
+        """Wait for the server's end. Its exit code; raises ChildFailed where it did not end well."""
+        child = self._child()
+        code = child.wait()
+        if code:
+            raise self._died(child)
+        return 0
+
+    def check_alive(self) -> None:
+        """Raise ChildFailed where the server has died: that is the reason for whatever else went wrong."""
+        child = self._child()
+        # The connection breaks a moment before the engine's own program has ended.
+        if not self._detached and child.wait(0.5) is not None:
+            raise self._died(child)
+
+    def _child(self) -> Child:
+        if self.child is None:
+            raise EngineError("the server was not started")
+        return self.child
+
+    @property
+    def _name(self) -> str:
+        return self.plan.container.name if self.plan.container else ""
+
+    def _died(self, child: Child) -> AppError:
+        child.finish_log()
+        lines = child.lines
+        if self._detached and self.container_id:
+            done = capture((self.plan.engine.program, "logs", "--tail", str(LAST_LINES * 4), self._name),
+                           ENGINE_PATIENCE_S)  # fmt: skip
+            lines = (done.stdout + done.stderr).splitlines()
+        if self.log_sink is None:
+            for line in lines[-LAST_LINES:]:
+                ui.say(f"  {ui.one_line(line)}")
+        return explain_end(child.poll() or 0, lines, "the server")
+
+    def _make_folder(self) -> None:
+        folder = self._folder
+        if not folder:
+            return
+        import fcntl
+
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            os.chmod(folder, 0o700)
+            self._lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise EngineError(f"{folder}: {error.strerror}", "set XDG_RUNTIME_DIR to a folder of your own") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            self._lock = -1
+            raise ValueProblem(f"a server of the name {self._name} is running", "choose another one with --name"
+                               ) from None  # fmt: skip
+        if self.plan.endpoint:
+            _remove_file(self.plan.endpoint.socket)  # a killed server's, on which a new one could not listen
+
+    def _remove_folder(self) -> None:
+        if self._lock < 0 or not self.plan.endpoint:
+            return
+        folder = self._folder
+        for path in (self.plan.endpoint.socket, os.path.join(folder, LOCK)):
+            _remove_file(path)
+        try:
+            os.rmdir(folder)
+        except OSError as error:
+            ui.say(f"{folder} is left behind: {error.strerror}")
+        os.close(self._lock)
+        self._lock = -1
+
+    @property
+    def _folder(self) -> str:
+        return os.path.dirname(self.plan.endpoint.socket) if self.plan.endpoint else ""
+
+
+def remember_engine_of(plan: Plan) -> None:
+    """Keep the engine's version for the next start: it was just seen to work."""
+    from ramalama_like import settings
+
+    engine = plan.engine
+    path = settings.find_program(engine.program) if engine.program else ""
+    if path:
+        remember_engine(path, f"{engine.kind} version {engine.version_text}", settings.user_cache_dir())
+
+
+def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
+    """Run a plan that starts no server to its end; what it printed, where that is kept. Raises ChildFailed."""
+    step = render_steps(plan)[0]
+    child = start(step.argv, keep_output=keep_output)
+    signals = SignalGuard()
+    output = b""
+    try:
+        signals.catch()
+        child.collect(ui.say)
+        if keep_output:
+            output = child.read_output()
+        code = child.wait()
+    except BaseException:
+        signals.ignore()
+        child.stop()
+        _remove_container(plan)
+        raise
+    finally:
+        signals.restore()
+    child.finish_log()
+    if code:
+        raise explain_end(code, child.lines, f"{plan.server[0]}")
+    remember_engine_of(plan)
+    return output
+
+
+def _remove_container(plan: Plan) -> None:
+    """Make sure of it: an engine that was stopped while starting may have left something."""
+    if plan.container:
+        program, name = plan.engine.program, plan.container.name
+        try:
+            capture((program, "rm", "-f", name), ENGINE_PATIENCE_S)
+        except AppError as error:
+            ui.say(f"{program} could not be asked to remove {name}: {error.message}")
+
+
+def explain_end(code: int, lines: list[str], what: str) -> AppError:
+    """The error for a program that ended: its likely cause, found in its last lines by data/causes.toml."""
+    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    exit_code = 128 - code if code < 0 else code or 1
+    text = "\n".join(lines[-100:]).lower()
+    for row in load_table("causes")["cause"]:
+        if row["text"].lower() in text:
+            return ChildFailed(f"{what} {how}: {row['why']}", row["hint"], exit_code)
+    said = next((line for line in reversed(lines) if line.strip()), "")
+    return ChildFailed(f"{what} {how}" + (f": {said.strip()}" if said else ""), "see its last lines above", exit_code)
+
+
+def show_progress_of_pull(line: str) -> None:
+    """A log sink that shows what an engine tells about fetching an image, and nothing else."""
+    beginnings = ("Trying to pull", "Getting image", "Copying ", "Writing manifest", "Unable to find image",
+                  "Pulling ", "Status: ", "Resolving ")  # fmt: skip
+    if line.startswith(beginnings) or line.endswith((": Pull complete", ": Pulling from")):
+        ui.say(ui.one_line(line))
+
+
+class SignalGuard:
+    """What SIGTERM, SIGHUP and Ctrl-C do while something is running that must be cleaned up."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, object] = {}
+
+    def catch(self) -> None:
+        """SIGTERM and a closed terminal become exceptions, as Ctrl-C is one already."""
+        import signal
+
+        def stop(number: int, _: object) -> None:
+            raise Interrupted(f"stopped by {signal.Signals(number).name}", exit_code=128 + number)
+
+        self._set(signal.SIGTERM, stop)
+        self._set(signal.SIGHUP, stop)
+
+    def ignore(self) -> None:
+        """While cleaning up, another signal must not stop that. It takes a bounded time."""
+        import signal
+
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM):
+            self._set(number, signal.SIG_IGN)
+
+    def restore(self) -> None:
+        """As it was before."""
+        import signal
+
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        self._before.clear()
+
+    def _set(self, number: int, handler: object) -> None:
+        import signal
+
+        # A `nohup` that was wished for is kept; handlers that did not come from Python read as None.
+        before = signal.getsignal(number)
+        if number == signal.SIGHUP and before == signal.SIG_IGN:
+            return
+        signal.signal(number, handler)  # type: ignore[arg-type]
+        self._before.setdefault(number, signal.SIG_DFL if before is None else before)
+
+
+def _remove_file(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        ui.say(f"{path} is left behind: {error.strerror}")

@@ -1,0 +1,200 @@
+"""What was found on a host, as plain frozen values.
+
+``probe(root)`` fills these once; everything that decides reads only them. They hold nothing but texts, numbers,
+booleans, None for "unknown" and tuples, so they travel through JSON unharmed: facts written on one machine decide on
+another. New fields need a default, so that older files stay readable.
+"""
+
+from __future__ import annotations
+
+from ramalama_like.errors import ValueProblem
+from ramalama_like.value import fields_of, to_plain, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+@value
+class DeviceNode:
+    """A device node that exists below the host root."""
+
+    path: str  # as containers know it: /dev/dri/renderD128, whatever the root is
+    accessible: bool | None = None  # may this user read and write it; None for a host that is not this one
+    group: int | None = None  # numeric group that owns it; None for a host that is not this one
+    through_group: bool | None = None  # may use it only as member of that group, which rootless podman drops
+
+
+@value
+class Gpu:
+    """One card or integrated processor that could run a model, joined from PCI, DRM, KFD and the NVIDIA driver."""
+
+    vendor: str  # amd nvidia intel moore-threads ascend apple-asahi, else the PCI vendor such as 0x1af4
+    pci_address: str = ""  # 0000:c4:00.0
+    pci_device: str = ""  # vendor and device, 1002:150e
+    driver: str = ""  # kernel driver: amdgpu nvidia nouveau i915 xe
+    name: str = ""  # as the driver says it; empty where no file tells
+    render_node: str = ""  # /dev/dri/renderD128, only where the node exists
+    card_node: str = ""  # /dev/dri/card1, only where the node exists
+    vram_bytes: int | None = None
+    shared_bytes: int | None = None  # main memory that the card may map (GTT)
+    integrated: bool | None = None
+    integrated_why: str = ""  # which file or rule said so
+    gfx: str = ""  # AMD instruction set: gfx1150
+    kfd_node: int | None = None
+    hip_index: int | None = None  # number that HIP and ROCr give it on the host
+    nvidia_uuid: str = ""  # GPU-…
+    nvidia_index: int | None = None  # number that nvidia-smi gives it: order of PCI addresses
+    nvidia_minor: int | None = None  # of /dev/nvidia<minor>
+
+    @property
+    def usable_bytes(self) -> int | None:
+        """Memory that a model may fill: an integrated card's includes what it shares with the system."""
+        if self.integrated and self.shared_bytes is not None:
+            return (self.vram_bytes or 0) + self.shared_bytes
+        return self.vram_bytes
+
+
+@value
+class KfdNode:
+    """One GPU in AMD's compute topology. CPUs, which have nodes of their own, are left out."""
+
+    number: int  # folder name below topology/nodes
+    hip_index: int  # position among the GPUs, in numeric order
+    gfx: str = ""
+    simd_count: int = 0
+    pci_address: str = ""
+    render_minor: int | None = None  # of /dev/dri/renderD<minor>
+    unique_id: str = ""
+    vram_bytes: int | None = None
+
+
+@value
+class CdiSpec:
+    """One file that tells engines how to pass devices of one kind (Container Device Interface)."""
+
+    kind: str  # nvidia.com/gpu
+    names: tuple[str, ...]  # what may stand after the equals sign, in the file's order
+    file: str  # path on that host
+    device_nodes: tuple[str, ...] = ()  # every node that the file passes
+    missing: tuple[str, ...] = ()  # those of them that do not exist
+
+    @property
+    def stale(self) -> bool:
+        """Whether the file describes devices that are gone: engines fail on it."""
+        return bool(self.missing)
+
+
+@value
+class HostFacts:
+    """Everything known about one machine. ``notes`` has one sentence for each file that could not be used."""
+
+    root: str = "/"  # folder or file that this was read from
+    os: str = "linux"  # linux darwin
+    arch: str = ""  # amd64 arm64 s390x ppc64le, else the kernel's own word; empty: unknown
+    kernel: str = ""
+    wsl: bool = False
+    in_container: str = ""  # toolbox container, or empty
+    cpus: int | None = None  # logical processors that may be used: affinity and cgroup quota counted
+    physical_cores: int | None = None  # cores behind them, hyper-threads counted once
+    memory_bytes: int | None = None  # installed, or the cgroup limit where that is lower
+    gpus: tuple[Gpu, ...] = ()  # in order of PCI address
+    kfd_nodes: tuple[KfdNode, ...] = ()
+    nvidia_driver: str = ""  # 570.86.15
+    cdi: tuple[CdiSpec, ...] = ()
+    nodes: tuple[DeviceNode, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_this_machine(self) -> bool:
+        """Whether these facts were read from the machine that the program runs on."""
+        return self.root == "/"
+
+    def node(self, path: str) -> DeviceNode | None:
+        """The device node at ``path``, or None where it does not exist."""
+        for node in self.nodes:
+            if node.path == path:
+                return node
+        return None
+
+
+@value
+class EngineFacts:
+    """The container engine in use, as far as asking it (or only finding it) told."""
+
+    kind: str  # podman docker none
+    program: str = ""  # argv[0]
+    version: tuple[int, ...] = ()  # empty: not asked
+    version_text: str = ""
+    rootless: bool | None = None
+    cdi_directories: tuple[str, ...] = ()  # as the docker daemon lists them; podman always has its own
+    why: str = ""
+
+
+def facts_to_plain(facts: HostFacts) -> dict[str, Any]:
+    """The facts as dicts, lists and scalars that JSON can hold."""
+    plain: dict[str, Any] = to_plain(facts)  # type: ignore[assignment]
+    return plain
+
+
+def facts_from_plain(data: object) -> HostFacts:
+    """Facts from what ``facts_to_plain`` gave. Unknown keys are ignored, missing ones take their default.
+
+    Raises ValueProblem naming the first field whose value has the wrong type.
+    """
+    found: HostFacts = _read(HostFacts, data, "")
+    return found
+
+
+# By the text of the annotation, which `from __future__ import annotations` leaves as it was written.
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "int | None": (int, type(None)),
+    "bool | None": (bool, type(None)),
+}
+_PARTS: dict[str, type] = {
+    "tuple[Gpu, ...]": Gpu,
+    "tuple[KfdNode, ...]": KfdNode,
+    "tuple[CdiSpec, ...]": CdiSpec,
+    "tuple[DeviceNode, ...]": DeviceNode,
+}
+
+
+def _read(kind: type, data: object, where: str) -> Any:
+    if not isinstance(data, dict):
+        raise ValueProblem(f"host facts: {where.rstrip('.') or 'the whole file'} must be a table, not {_word(data)}")
+    given: dict[str, object] = {}
+    for name, default in fields_of(kind).items():
+        annotation = kind.__annotations__[name]
+        if name in data:
+            given[name] = _read_field(annotation, data[name], where + name)
+        elif isinstance(default, str | int | tuple | None):
+            given[name] = default
+        else:
+            raise ValueProblem(f"host facts: {where}{name} is missing")
+    return kind(**given)
+
+
+def _read_field(annotation: str, item: object, where: str) -> object:
+    allowed = _SCALARS.get(annotation)
+    if allowed is not None:
+        # bool is an int to isinstance, but a count of True is nonsense.
+        if not isinstance(item, allowed) or (isinstance(item, bool) and bool not in allowed):
+            raise ValueProblem(f"host facts: {where} must be {annotation.replace(' | None', ' or null')}, "
+                               f"not {_word(item)}")  # fmt: skip
+        return item
+    if not isinstance(item, list | tuple):
+        raise ValueProblem(f"host facts: {where} must be a list, not {_word(item)}")
+    part = _PARTS.get(annotation)
+    if part is not None:
+        return tuple(_read(part, member, f"{where}[{number}].") for number, member in enumerate(item))
+    for number, member in enumerate(item):
+        if not isinstance(member, str):
+            raise ValueProblem(f"host facts: {where}[{number}] must be str, not {_word(member)}")
+    return tuple(item)
+
+
+def _word(item: object) -> str:
+    return {"dict": "a table", "list": "a list", "NoneType": "null"}.get(type(item).__name__, type(item).__name__)

@@ -1,0 +1,57 @@
+"""What every command that starts a server or a tool does first: decide, and then show or execute."""
+
+from __future__ import annotations
+
+from ramalama_like import pipeline, ui
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ramalama_like.pipeline import Decided
+    from ramalama_like.plan import Plan
+    from ramalama_like.request import Request
+
+
+def prepare(request: Request) -> Decided | None:
+    """The plan to execute, with its warnings told; None after a dry run, which has shown it."""
+    decided = pipeline.decide(request)
+    for warning in (*decided.loaded.warnings, *decided.plan.warnings):
+        ui.warn(warning)
+    if decided.plan.engine.kind == "none":
+        ui.say(f"Running without a container: {decided.plan.engine.why}")
+    dryrun = decided.loaded.settings.dryrun.value
+    if dryrun:
+        show(decided.plan, dryrun)
+        return None
+    pipeline.check_executable(request, decided)
+    _announce_port(request, decided)
+    return decided
+
+
+def show(plan: Plan, form: str) -> None:
+    """The dry run: exactly what would be executed, as shell lines or as JSON."""
+    if form == "json":
+        import json
+
+        from ramalama_like.render.document import render_document
+
+        ui.write(json.dumps(render_document(plan), indent=2) + "\n")
+    else:
+        from ramalama_like.render.argv import render_steps
+        from ramalama_like.render.shell import render_shell
+
+        ui.write(render_shell(render_steps(plan)))
+    for model in (plan.model, plan.draft):
+        if model and model.problem:
+            ui.say(f"Note: {model.reference} has not been resolved: {model.problem}")
+    if plan.endpoint and plan.endpoint.socket:
+        import os.path
+        from shlex import quote
+
+        folder = os.path.dirname(plan.endpoint.socket)
+        ui.say(f"Note: to run these lines by hand, first make the socket's folder: mkdir -pm 700 {quote(folder)}")
+
+
+def _announce_port(request: Request, decided: Decided) -> None:
+    endpoint, wanted = decided.plan.endpoint, decided.loaded.settings.port
+    if endpoint and endpoint.port and endpoint.port != wanted.value and "port" not in request.given:
+        ui.say(f"Port {wanted.value} is taken; using {endpoint.port}")

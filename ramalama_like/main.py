@@ -1,0 +1,63 @@
+"""From an argument list to an exit code. Errors become text here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ramalama_like import ui
+from ramalama_like.cli.parse import parse_argv
+from ramalama_like.errors import AppError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from ramalama_like.request import Request
+
+
+def run_argv(argv: Sequence[str]) -> int:
+    """Run one command line; its exit code."""
+    debug = "--debug" in argv
+    if not debug:
+        sys.excepthook = _unexpected
+    try:
+        return run_request(parse_argv(argv))
+    except AppError as error:
+        if debug:
+            raise
+        ui.error(error.message, error.hint)
+        return error.exit_code
+    except KeyboardInterrupt:
+        ui.say("")
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone: nothing is wrong. The interpreter must not try to flush into it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+
+
+def run_request(request: Request) -> int:
+    """Run a parsed command; its exit code. Raises AppError."""
+    if request.given.get("quiet"):
+        ui.set_quiet(True)
+    # One module a command, imported only when it is asked for.
+    from importlib import import_module
+
+    module = import_module(f"ramalama_like.cli.{request.command.partition(' ')[0]}")
+    code: int = module.execute(request)
+    return code
+
+
+def run_line(line: Sequence[str]) -> int:
+    """Run a step that is a command line of this program, without starting the program anew.
+
+    What a dry run showed is what is parsed here. The words that start the program are skipped.
+    """
+    words = list(line)
+    return run_request(parse_argv(words[words.index("chat") :]))
+
+
+def _unexpected(kind: type[BaseException], error: BaseException, _: TracebackType | None) -> None:
+    ui.error(f"a fault in this program: {kind.__name__}: {error}", "run it with --debug and report what it prints")

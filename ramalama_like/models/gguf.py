@@ -1,0 +1,201 @@
+"""The header of a GGUF file: enough to know what the file is and that all of it is there.
+
+Layout from the GGUF specification (ggml's docs/gguf.md, version 3): magic, version, counts, key-value pairs, tensor
+descriptions, then aligned data. The file is mapped, arrays are skipped without being built, and the end of the data
+is computed from the tensor descriptions, so a truncated download is noticed before a server is started.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ramalama_like.errors import ValueProblem
+from ramalama_like.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from mmap import mmap
+
+_STRING, _ARRAY = 8, 9
+# Type number -> struct letter and size of the fixed-size metadata types.
+_FIXED = {0: ("B", 1), 1: ("b", 1), 2: ("H", 2), 3: ("h", 2), 4: ("I", 4), 5: ("i", 4), 6: ("f", 4), 7: ("?", 1),
+          10: ("Q", 8), 11: ("q", 8), 12: ("d", 8)}  # fmt: skip
+# ggml type -> (elements in a block, bytes of a block), from ggml's type table. A type that is not listed makes the
+# end of the data unknown, which only costs the check.
+_BLOCKS = {
+    0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 9: (32, 36),
+    10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 15: (256, 292),
+    16: (256, 66), 17: (256, 74), 18: (256, 98), 19: (256, 50), 20: (32, 18), 21: (256, 110), 22: (256, 82),
+    23: (256, 136), 24: (1, 1), 25: (1, 2), 26: (1, 4), 27: (1, 8), 28: (1, 8), 29: (256, 56), 30: (1, 2),
+    34: (256, 54), 35: (256, 66), 39: (32, 17),
+}  # fmt: skip
+_MOST_KEYS = 1_000_000  # more is no model but a damaged or hostile file
+_MOST_TENSORS = 10_000_000
+
+
+@value
+class GgufHeader:
+    """What the header says."""
+
+    version: int
+    metadata: Mapping[str, object]  # scalars and texts; an array is its length, as ("array", n)
+    tensor_count: int
+    needed_bytes: int | None  # size that the file must have; None where a tensor's type is unknown
+    size_bytes: int
+
+    def text(self, key: str) -> str:
+        """A text of the metadata; empty where it is missing or no text."""
+        found = self.metadata.get(key)
+        return found if isinstance(found, str) else ""
+
+    def number(self, key: str) -> int:
+        """A whole number of the metadata; 0 where it is missing or no number."""
+        found = self.metadata.get(key)
+        return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+
+def read_gguf(path: str) -> GgufHeader:
+    """Read the header of ``path``. Raises ValueProblem where the file cannot be used as a model, saying why."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except OSError as error:
+        raise ValueProblem(f"{path}: {error.strerror}", _open_hint(error)) from None
+    try:
+        size = os.fstat(descriptor).st_size
+        if not size:
+            raise ValueProblem(f"{path}: the file is empty", "download the model again")
+        from mmap import ACCESS_READ, mmap
+
+        try:
+            with mmap(descriptor, 0, access=ACCESS_READ) as data:
+                return _read(path, data, size)
+        except OSError as error:
+            raise ValueProblem(f"{path}: cannot be read: {error.strerror}") from None
+    finally:
+        os.close(descriptor)
+
+
+def _open_hint(error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return "let your user read the file, or copy it"
+    return "check the path; 'demo' is a model that is always there"
+
+
+def _read(path: str, data: mmap, size: int) -> GgufHeader:
+    magic = data[:4]
+    if magic != b"GGUF":
+        raise ValueProblem(f"{path}: not a GGUF file", _other_format(magic))
+    from struct import error as struct_error
+    from struct import unpack_from
+
+    try:
+        (version,) = unpack_from("<I", data, 4)
+        if version & 0xFFFF == 0:
+            raise ValueProblem(f"{path}: a big-endian GGUF file, which this machine cannot use",
+                               "get the little-endian file of the same model")  # fmt: skip
+        if version not in (2, 3):
+            raise ValueProblem(f"{path}: GGUF version {version} is not known", "get a file made for llama.cpp today")
+        tensor_count, key_count = unpack_from("<QQ", data, 8)
+        if key_count > _MOST_KEYS or tensor_count > _MOST_TENSORS:
+            raise ValueProblem(f"{path}: the header is damaged", "download the model again")
+        metadata, position = _read_metadata(data, 24, key_count)
+        needed = _read_tensors(data, position, tensor_count, _alignment(metadata))
+    except (struct_error, IndexError, UnicodeDecodeError, OverflowError):
+        raise ValueProblem(f"{path}: the header is damaged or cut off", "download the model again") from None
+    if needed is not None and size < needed:
+        raise ValueProblem(f"{path}: truncated: {size} bytes of {needed} are there", "download the model again")
+    return GgufHeader(version, metadata, tensor_count, needed, size)
+
+
+def _other_format(magic: bytes) -> str:
+    if magic in (b"ggjt", b"ggml", b"ggmf", b"lmgg", b"tjgg", b"fmgg"):
+        return "this is an old GGML file: get the model as GGUF"
+    if magic[:2] == b"PK":
+        return "this looks like a PyTorch archive: get the model as GGUF"
+    if magic[:1] in (b"<", b"{"):
+        return "this looks like a web page or an error message: download the model again"
+    return "get the model as GGUF"
+
+
+def _alignment(metadata: Mapping[str, object]) -> int:
+    alignment = metadata.get("general.alignment", 32)
+    return alignment if isinstance(alignment, int) and 0 < alignment <= 1 << 20 else 32
+
+
+def _read_metadata(data: mmap, position: int, key_count: int) -> tuple[dict[str, object], int]:
+    from struct import unpack_from
+
+    metadata: dict[str, object] = {}
+    for _ in range(key_count):
+        key, position = _read_text(data, position)
+        (kind,) = unpack_from("<I", data, position)
+        position += 4
+        if kind == _STRING:
+            metadata[key], position = _read_text(data, position)
+        elif kind == _ARRAY:
+            (element,) = unpack_from("<I", data, position)
+            (count,) = unpack_from("<Q", data, position + 4)
+            metadata[key] = ("array", count)
+            position = _skip_array(data, position + 12, element, count)
+        else:
+            letter, size = _fixed(kind)
+            (metadata[key],) = unpack_from("<" + letter, data, position)
+            position += size
+    return metadata, position
+
+
+def _fixed(kind: int) -> tuple[str, int]:
+    if kind not in _FIXED:
+        raise IndexError(kind)
+    return _FIXED[kind]
+
+
+def _read_text(data: mmap, position: int) -> tuple[str, int]:
+    length = int.from_bytes(data[position : position + 8], "little")
+    end = position + 8 + length
+    if end > len(data):
+        raise IndexError(position)
+    # A model's own text may be anything; it must not stop the program.
+    return data[position + 8 : end].decode("utf-8", "replace"), end
+
+
+def _skip_array(data: mmap, position: int, element: int, count: int) -> int:
+    if element == _ARRAY:
+        raise IndexError(position)  # the specification allows nesting, no model uses it
+    if element != _STRING:
+        position += _fixed(element)[1] * count
+    else:
+        from struct import Struct
+
+        length_at = Struct("<Q").unpack_from
+        for _ in range(count):
+            position += 8 + length_at(data, position)[0]
+    if position > len(data):
+        raise IndexError(position)
+    return position
+
+
+def _read_tensors(data: mmap, position: int, count: int, alignment: int) -> int | None:
+    from struct import unpack_from
+
+    end: int | None = 0
+    for _ in range(count):
+        _, position = _read_text(data, position)
+        (dimension_count,) = unpack_from("<I", data, position)
+        if dimension_count > 8:
+            raise IndexError(position)
+        shape = unpack_from(f"<{dimension_count}Q", data, position + 4)
+        kind, offset = unpack_from("<IQ", data, position + 4 + 8 * dimension_count)
+        position += 4 + 8 * dimension_count + 12
+        if kind not in _BLOCKS:
+            end = None
+        elif end is not None:
+            elements = 1
+            for length in shape:
+                elements *= length
+            per_block, block_bytes = _BLOCKS[kind]
+            end = max(end, offset + -(-elements // per_block) * block_bytes)
+    if end is None:
+        return None
+    return -(-position // alignment) * alignment + end

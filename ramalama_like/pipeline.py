@@ -1,0 +1,149 @@
+"""From a request to a plan: the pipeline of docs/architecture.md, one stage after the other, each once.
+
+Everything that looks at the world happens here and is handed to the planner as values.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ramalama_like import planner, settings
+from ramalama_like.accelerator import gpu_variables
+from ramalama_like.errors import EngineError, ValueProblem
+from ramalama_like.models import resolve_model
+from ramalama_like.options import COMMANDS
+from ramalama_like.probe import probe
+from ramalama_like.probe.engine import ask_cdi_directories, probe_engine
+from ramalama_like.probe.ports import find_free_port, port_is_free
+from ramalama_like.probe.sockets import folder_is_free
+from ramalama_like.value import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ramalama_like.facts import EngineFacts, HostFacts
+    from ramalama_like.model import Model
+    from ramalama_like.options import Settings
+    from ramalama_like.plan import Plan
+    from ramalama_like.request import Request
+    from ramalama_like.settings import LoadedSettings
+
+PORTS_TRIED = 100  # after the first one
+
+
+@value
+class Decided:
+    """A plan, and what it was made from."""
+
+    plan: Plan
+    loaded: LoadedSettings
+    facts: HostFacts
+
+
+def decide(request: Request) -> Decided:
+    """Everything up to the plan. Changes nothing. Raises AppError."""
+    loaded = settings.load_settings(request)
+    merged = loaded.settings
+    facts = probe(merged.host_facts.value or "/")
+    engine = find_engine(merged, facts)
+    store = merged.store.value or settings.default_store()
+    model = resolve_model(request.model, store)
+    if len(request.arguments) > 1 and request.command == "serve":
+        raise ValueProblem("several models cannot be served together yet", "start one server for each")
+    draft = resolve_model(merged.model_draft.value, store) if merged.model_draft.value else None
+    situation = _situation(request, merged, facts, engine, model)
+    plan = planner.make_plan(request, merged, facts, engine, model, draft, situation)
+    return Decided(plan, loaded, facts)
+
+
+def find_engine(merged: Settings, facts: HostFacts) -> EngineFacts:
+    """The container engine that these settings ask for. Raises EngineError, TimedOut."""
+    engine = probe_engine(
+        merged.engine.value, contained=merged.container.value, in_toolbox=facts.in_container == "toolbox",
+        find=settings.find_program, cache_dir=settings.user_cache_dir(), elsewhere=not facts.is_this_machine,
+        timeout_s=merged.timeout.value,
+    )  # fmt: skip
+    if engine.kind == "docker" and facts.cdi and settings.find_program(engine.program):
+        engine = replace(engine, cdi_directories=ask_cdi_directories(engine.program, merged.timeout.value))
+    return engine
+
+
+def check_executable(request: Request, decided: Decided) -> None:
+    """Raise what forbids the execution of a plan that may well be shown."""
+    plan = decided.plan
+    if COMMANDS[request.command].starts and not decided.facts.is_this_machine:
+        raise ValueProblem("--host-facts decides for another machine, so nothing can be started",
+                           "add --dryrun to see the commands")  # fmt: skip
+    for model in (plan.model, plan.draft):
+        if model and model.problem:
+            raise ValueProblem(model.problem, model.hint, exit_code=model.exit_code)
+
+
+def _situation(request: Request, merged: Settings, facts: HostFacts, engine: EngineFacts, model: Model
+               ) -> planner.Situation:  # fmt: skip
+    runtime_dir = settings.runtime_dir()
+    if planner.wants_socket(request, merged, engine, facts):
+        port, origin = _free_slot(runtime_dir, model.alias, merged.port.value), "default"
+    elif request.command in ("run", "serve"):
+        port, origin = _choose_port(request, merged, facts)
+    else:
+        port, origin = merged.port.value, "default"
+    native = engine.kind == "none"
+    return planner.Situation(
+        port=port, port_origin=origin, runtime_dir=runtime_dir, program=own_program(),
+        environment=settings.collect_gpu_environment(gpu_variables()),
+        native_server=_native_server() if native and request.command in ("run", "serve") else ("llama-server",),
+        native_tools=_native_tools() if native else {},
+    )  # fmt: skip
+
+
+def _free_slot(runtime_dir: str, alias: str, first: int) -> int:
+    # No port is opened; the number only keeps the names of several conversations apart.
+    for port in range(first, first + PORTS_TRIED + 1):
+        if folder_is_free(planner.socket_folder(runtime_dir, planner.container_name(alias, port))):
+            return port
+    return first
+
+
+def _choose_port(request: Request, merged: Settings, facts: HostFacts) -> tuple[int, str]:
+    first, host = merged.port.value, merged.host.value
+    if not facts.is_this_machine:
+        return first, merged.port.origin
+    if "port" in request.given:
+        if not port_is_free(host, first):
+            raise ValueProblem(f"--port {first}: the port is taken on {host}",
+                               "choose another one, or leave --port out for the next free one")  # fmt: skip
+        return first, merged.port.origin
+    port = find_free_port(first, min(first + PORTS_TRIED, 65535), host)
+    if port is None:
+        raise ValueProblem(f"no port from {first} to {first + PORTS_TRIED} is free on {host}",
+                           "choose one with --port, or check --host")  # fmt: skip
+    return port, merged.port.origin if port == first else f"the first free one from {first}"
+
+
+def _native_server() -> tuple[str, ...]:
+    if settings.find_program("llama-server"):
+        return ("llama-server",)
+    from importlib.util import find_spec
+
+    if find_spec("xllamacpp"):
+        return (sys.executable, "-m", planner.EMBEDDED)
+    raise EngineError("there is no container engine, no llama-server on PATH, and no embedded server",
+                      "install podman, or: pip install 'ramalama-like[embedded]'")  # fmt: skip
+
+
+def _native_tools() -> dict[str, str]:
+    found = {name: settings.find_program(name) for name in ("llama-bench", "llama-perplexity")}
+    return {name: path for name, path in found.items() if path}
+
+
+def own_program() -> tuple[str, ...]:
+    """How this very program can be started again, as short as is certain."""
+    started = sys.argv[0]
+    name = os.path.basename(started)
+    if name == "ramalama-like":
+        found = settings.find_program(name)
+        if found and os.path.samefile(found, started):
+            return (name,)
+        return (os.path.abspath(started),)
+    return (sys.executable, "-m", "ramalama_like")

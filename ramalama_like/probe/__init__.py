@@ -1,0 +1,72 @@
+"""Finding out what the machine has, by reading files only: no helper program is ever started.
+
+One file for each subject, each with ``probe_…(tree)``. A missing file means "unknown"; one that is unreadable or
+malformed costs the facts that it held and leaves a sentence in ``HostFacts.notes``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ramalama_like.errors import ValueProblem
+from ramalama_like.facts import HostFacts, facts_from_plain
+from ramalama_like.probe.cdi import parse_json, probe_cdi
+from ramalama_like.probe.cpu import probe_arch, probe_cpus, probe_memory
+from ramalama_like.probe.gpus import probe_gpus
+from ramalama_like.probe.kfd import probe_kfd
+from ramalama_like.probe.nodes import probe_nodes
+from ramalama_like.probe.nvidia import probe_nvidia_driver
+from ramalama_like.probe.tree import Tree
+from ramalama_like.value import replace
+
+
+def probe(root: str = "/") -> HostFacts:
+    """The facts of the machine whose files are below ``root``, or those that a JSON file holds.
+
+    Raises ValueProblem where ``root`` is neither a folder nor a readable file of facts.
+    """
+    if not os.path.isdir(root):
+        return _load(root)
+    tree = Tree(root if os.path.realpath(root) != "/" else "/")
+    if tree.real and sys.platform == "darwin":
+        return HostFacts(os="darwin", arch=probe_arch(tree), kernel=os.uname().release, cpus=os.cpu_count())
+    kernel = tree.word("proc/sys/kernel/osrelease")
+    kfd_nodes = probe_kfd(tree)
+    cdi = probe_cdi(tree)
+    cpus, physical_cores = probe_cpus(tree)
+    return HostFacts(
+        root=tree.root,
+        os="darwin" if tree.word("proc/sys/kernel/ostype") == "Darwin" else "linux",
+        arch=probe_arch(tree),
+        kernel=kernel,
+        wsl="microsoft" in kernel.lower() and tree.exists("dev/dxg"),
+        in_container=_in_container(tree),
+        cpus=cpus,
+        physical_cores=physical_cores,
+        memory_bytes=probe_memory(tree),
+        gpus=probe_gpus(tree, kfd_nodes, cdi),
+        kfd_nodes=kfd_nodes,
+        nvidia_driver=probe_nvidia_driver(tree),
+        cdi=cdi,
+        nodes=probe_nodes(tree),
+        notes=tuple(tree.notes),
+    )
+
+
+def _in_container(tree: Tree) -> str:
+    if tree.exists("run/.toolboxenv"):
+        return "toolbox"
+    return "container" if tree.exists("run/.containerenv") or tree.exists(".dockerenv") else ""
+
+
+def _load(path: str) -> HostFacts:
+    hint = "Give a folder that stands for /, or a JSON file of facts."
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = parse_json(file.read(16 * 1024 * 1024))
+    except OSError as error:
+        raise ValueProblem(f"host facts: {path}: {error.strerror or error}", hint) from None
+    except ValueError as error:
+        raise ValueProblem(f"host facts: {path} is not JSON: {error}", hint) from None
+    return replace(facts_from_plain(data), root=path)

@@ -1,0 +1,257 @@
+"""Container Device Interface specs: which device names an engine would accept.
+
+The kinds of file are JSON and YAML, and either reader costs more to import than all other probing together. So JSON
+goes straight to the interpreter's own scanner, and YAML as generators write it is read here; whatever is written in
+another way is left to PyYAML.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ramalama_like.facts import CdiSpec
+from ramalama_like.probe.tree import LARGE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ramalama_like.probe.tree import Tree
+
+FOLDERS = ("etc/cdi", "var/run/cdi", "run/cdi")  # later ones win: that is the engines' order
+JSON_SPACE = " \t\r\n"
+
+
+def probe_cdi(tree: Tree) -> tuple[CdiSpec, ...]:
+    """Every spec that could be read, in the engines' order of priority, lowest first."""
+    found: list[CdiSpec] = []
+    seen: set[str] = set()
+    for folder in FOLDERS:
+        where = tree.locate(folder)
+        if where is None:
+            continue
+        where = os.path.realpath(where)  # /var/run is a link to /run on most systems
+        if where in seen:
+            continue
+        seen.add(where)
+        for name in tree.names(folder):
+            path = f"{folder}/{name}"
+            if not name.endswith((".json", ".yaml", ".yml")):
+                continue
+            text = tree.read(path, LARGE)
+            if text is None:
+                continue
+            try:
+                data = parse_json(text) if name.endswith(".json") else parse_yaml(text)
+            except ValueError as error:
+                tree.note(path, f"is malformed: {error}")
+                continue
+            spec = _spec(tree, path, data)
+            if spec is not None:
+                found.append(spec)
+    return tuple(found)
+
+
+def parse_json(text: str) -> object:
+    """What a JSON text holds. Raises ValueError for one that is malformed or nested too deep."""
+    try:
+        # 0.2 ms instead of 7: the json package compiles patterns at import.
+        from _json import make_scanner
+    except ImportError:
+        return _parse_json_slowly(text)
+    start = 0
+    while text[start : start + 1] and text[start] in JSON_SPACE + "\ufeff":
+        start += 1
+    try:
+        data, end = make_scanner(_ScannerContext)(text, start)  # type: ignore[arg-type]
+    except (StopIteration, RecursionError, AttributeError):  # a later Python may ask the context for more
+        return _parse_json_slowly(text)
+    if text[end:].strip(JSON_SPACE):
+        return _parse_json_slowly(text)
+    return data
+
+
+def _parse_json_slowly(text: str) -> object:
+    import json
+
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+class _ScannerContext:
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+
+
+def parse_yaml(text: str) -> object:
+    """What a YAML text holds. Raises ValueError for one that is malformed or nested too deep."""
+    try:
+        return _PlainYaml(text).document()
+    except _NotPlain:
+        pass
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return yaml.load(text, Loader=loader)  # noqa: S506  both are safe loaders
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())[:200] or "nested too deep") from None
+
+
+class _NotPlain(Exception):
+    """The text uses more of YAML than generators write."""
+
+
+class _PlainYaml:
+    """Block mappings and sequences of one-line scalars: no flow, anchors, tags, block text or second document."""
+
+    def __init__(self, text: str) -> None:
+        if "\t" in text or "\r" in text or not text.replace("\n", "").isprintable():
+            raise _NotPlain
+        self.lines: list[tuple[int, str]] = []
+        for number, line in enumerate(text.split("\n")):
+            rest = line.lstrip(" ")
+            if not rest or rest.startswith("#") or (rest == "---" and not number and line == rest):
+                continue
+            self.lines.append((len(line) - len(rest), rest.rstrip(" ")))
+        self.at = 0
+
+    def document(self) -> object:
+        """The whole text."""
+        if not self.lines or self.lines[0][0]:
+            raise _NotPlain
+        found = self.block(0, 0)
+        if self.at != len(self.lines):
+            raise _NotPlain
+        return found
+
+    def block(self, indent: int, depth: int) -> object:
+        """The mapping or sequence whose lines start at ``indent``."""
+        if depth > 20:
+            raise _NotPlain
+        return self.sequence(indent, depth) if self.is_item() else self.mapping(indent, depth)
+
+    def is_item(self) -> bool:
+        """Whether the line at hand is a member of a sequence."""
+        rest = self.lines[self.at][1]
+        return rest == "-" or rest.startswith("- ")
+
+    def sequence(self, indent: int, depth: int) -> list[object]:
+        found: list[object] = []
+        while self.at < len(self.lines) and self.lines[self.at][0] == indent and self.is_item():
+            rest = self.lines[self.at][1][1:]
+            inner = rest.lstrip(" ")
+            if not inner or inner.startswith("- ") or inner == "-":
+                raise _NotPlain
+            if _split_key(inner) is None:
+                found.append(_scalar(inner))
+                self.at += 1
+            else:
+                # What follows the dash is the first line of a mapping that is indented as far as its first key.
+                column = indent + 1 + len(rest) - len(inner)
+                self.lines[self.at] = (column, inner)
+                found.append(self.mapping(column, depth + 1))
+        self.check_dedent(indent)
+        return found
+
+    def mapping(self, indent: int, depth: int) -> dict[str, object]:
+        found: dict[str, object] = {}
+        while self.at < len(self.lines) and self.lines[self.at][0] == indent and not self.is_item():
+            pair = _split_key(self.lines[self.at][1])
+            if pair is None:
+                raise _NotPlain
+            name, rest = pair
+            key = _scalar(name)
+            if not isinstance(key, str) or key in found:
+                raise _NotPlain
+            self.at += 1
+            if rest:
+                found[key] = _scalar(rest)
+            elif self.at < len(self.lines) and (
+                self.lines[self.at][0] > indent or (self.lines[self.at][0] == indent and self.is_item())
+            ):
+                found[key] = self.block(self.lines[self.at][0], depth + 1)
+            else:
+                found[key] = None
+        self.check_dedent(indent)
+        return found
+
+    def check_dedent(self, indent: int) -> None:
+        """A deeper line after a finished block continues a scalar, or is an error: not for this reader."""
+        if self.at < len(self.lines) and self.lines[self.at][0] > indent:
+            raise _NotPlain
+
+
+def _split_key(text: str) -> tuple[str, str] | None:
+    """Key and rest of ``key: value``; None for a scalar."""
+    if text[0] in "\"'":
+        end = text.find(text[0], 1)
+        if end < 0:
+            raise _NotPlain
+        if text[end + 1 :].startswith(":"):
+            if text[end + 2 : end + 3] not in ("", " "):
+                raise _NotPlain
+            return text[: end + 1], text[end + 2 :].strip(" ")
+        return None
+    if text.endswith(":"):
+        name, rest = text[:-1], ""
+        if ": " in name:
+            raise _NotPlain
+        return name, rest
+    name, colon, rest = text.partition(": ")
+    if not colon:
+        return None
+    return name.rstrip(" "), rest.strip(" ")
+
+
+def _scalar(text: str) -> str | None:
+    """The text of a scalar that YAML takes for text too, and that needs no unescaping."""
+    quote = text[0]
+    if quote in "\"'":
+        inner = text[1:-1]
+        if len(text) < 2 or text[-1] != quote or quote in inner or "\\" in inner:
+            raise _NotPlain
+        return inner
+    if quote in "&*!|>%@`[]{},#?:=<~" or text.endswith(":") or ": " in text or " #" in text:
+        raise _NotPlain
+    if quote == "-" and not text.lstrip("-")[:1].isalpha():  # the arguments of hooks: --link
+        raise _NotPlain
+    # A number, a date, a word such as yes, null or .inf would not be text. A version with two dots is.
+    if quote in "0123456789+." and text.count(".") != 2:
+        raise _NotPlain
+    if quote in "0123456789+." and not all(part.isdigit() and part.isascii() for part in text.split(".")):
+        raise _NotPlain
+    if text.lower() in ("null", "yes", "no", "on", "off", "y", "n", "true", "false"):
+        if text in ("true", "false"):
+            return text  # a flag of a mount or hook, which nothing here looks at
+        raise _NotPlain
+    return text
+
+
+def _spec(tree: Tree, path: str, data: object) -> CdiSpec | None:
+    if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
+        tree.note(path, "is no device specification: it names no kind")
+        return None
+    devices = [device for device in _list(data.get("devices")) if isinstance(device, dict)]
+    # PyYAML makes a number of an unquoted 0; engines refuse such a file, so the name does not count.
+    names = [device["name"] for device in devices if isinstance(device.get("name"), str)]
+    nodes: list[str] = []
+    for edits in (data.get("containerEdits"), *(device.get("containerEdits") for device in devices)):
+        for node in _list(edits.get("deviceNodes")) if isinstance(edits, dict) else ():
+            if isinstance(node, dict):
+                where = node.get("hostPath") or node.get("path")
+                if isinstance(where, str) and where.startswith("/"):
+                    nodes.append(where)
+    nodes = list(dict.fromkeys(nodes))
+    missing = [node for node in nodes if not tree.exists(node.lstrip("/"))]
+    return CdiSpec(data["kind"], tuple(names), f"/{path}", tuple(nodes), tuple(missing))
+
+
+def _list(item: Any) -> list[Any]:
+    return item if isinstance(item, list) else []

@@ -1,0 +1,41 @@
+"""Ports that a server could take."""
+
+from __future__ import annotations
+
+
+def port_is_free(host: str, port: int) -> bool:
+    """Whether a server could bind TCP ``port`` on the address ``host`` (IPv4 or IPv6, ``localhost``, or empty for all).
+
+    A port that only waits for late packets of a closed connection counts as free, as it does for servers.
+    False for an address that this machine does not have.
+    """
+    try:
+        import _socket as socket  # 0.5 ms instead of 3: the socket module adds nothing that is needed here
+    except ImportError:
+        import socket  # type: ignore[no-redef]
+
+    bare = host.strip("[]")
+    if bare == "localhost":
+        bare = "127.0.0.1"
+    family = socket.AF_INET6 if ":" in bare else socket.AF_INET
+    try:
+        probe = socket.socket(family, socket.SOCK_STREAM)
+    except OSError:
+        return False
+    try:
+        # Two sockets may bind with this option as long as neither listens; one that listens keeps the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((bare, port))
+    except (OSError, OverflowError):
+        return False
+    finally:
+        probe.close()
+    return True
+
+
+def find_free_port(first: int, last: int, host: str) -> int | None:
+    """The lowest free port from ``first`` to ``last``, both included; None where all are taken."""
+    for port in range(first, last + 1):
+        if port_is_free(host, port):
+            return port
+    return None

@@ -1,0 +1,162 @@
+"""The folder that stands for ``/``: the only way in which the probes read.
+
+Every read is capped, never blocks, never leaves the folder, and never fails: what cannot be read is None, and where
+that is not simply because the file does not exist, ``notes`` gets a sentence.
+"""
+
+from __future__ import annotations
+
+import os
+
+SMALL = 64 * 1024  # more than any file of sysfs and proc that is read here
+LARGE = 4 * 1024 * 1024  # a CDI spec of a machine with 16 cards has about 1 MiB
+
+
+class Tree:
+    """The files below a root. Paths are relative to it and do not start with a slash."""
+
+    def __init__(self, root: str = "/") -> None:
+        self.root = root
+        self.real = root == "/"  # whether this is the machine that the program runs on
+        self.notes: list[str] = []
+        self._base = "/" if self.real else os.path.realpath(root) + "/"
+        self._folders: dict[str, str | None] = {"": self._base[:-1]}
+
+    def read(self, path: str, limit: int = SMALL) -> str | None:
+        """The text of a file, or None. Undecodable bytes are replaced, so that one of them costs only its own fact."""
+        data = self.read_bytes(path, limit)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def read_bytes(self, path: str, limit: int = SMALL) -> bytes | None:
+        """The bytes of a file, or None where it is missing, unreadable or larger than ``limit``."""
+        found = self.locate(path)
+        if found is None:
+            return None
+        try:
+            # O_NONBLOCK: a named pipe that nobody writes to would wait for ever.
+            handle = os.open(found, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            self._note_error(path, error)
+            return None
+        except ValueError:  # a null byte in a name that came out of another file
+            return None
+        try:
+            data = os.read(handle, limit + 1)
+            # Files of proc come in pieces.
+            while data and len(data) <= limit:
+                more = os.read(handle, limit + 1 - len(data))
+                if not more:
+                    break
+                data += more
+        except OSError as error:
+            self._note_error(path, error)
+            return None
+        finally:
+            os.close(handle)
+        if len(data) > limit:
+            self.note(path, f"is larger than {limit} bytes")
+            return None
+        return data
+
+    def number(self, path: str) -> int | None:
+        """The decimal number that a file holds, or None. A file that holds something else is noted."""
+        text = self.read(path)
+        if text is None:
+            return None
+        found = to_number(text)
+        if found is None:
+            self.note(path, "does not hold a number")
+        return found
+
+    def word(self, path: str) -> str:
+        """The first line of a file without surrounding space; empty where there is none."""
+        text = self.read(path)
+        return text.strip().partition("\n")[0].strip() if text else ""
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted; none where it is missing or unreadable."""
+        found = self.locate(path)
+        if found is None:
+            return []
+        try:
+            return sorted(os.listdir(found))
+        except OSError as error:
+            self._note_error(path, error)
+            return []
+
+    def link_name(self, path: str) -> str:
+        """Last part of what a symbolic link points to, which need not exist; empty where there is no link."""
+        try:
+            target = os.readlink(self._base + path)
+        except (OSError, ValueError):
+            return ""
+        name = os.path.basename(target)
+        return os.path.basename(os.path.realpath(self._base + path)) if name in ("", ".", "..") else name
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file, folder or device node."""
+        found = self.locate(path)
+        return found is not None and os.path.exists(found)
+
+    def locate(self, path: str) -> str | None:
+        """Where a file is, or None where a link leads out of the root."""
+        if self.real:
+            return self._base + path
+        if path.count("/") > 64:  # nothing that is read here; a hostile file may name it
+            return None
+        folder, _, name = path.rpartition("/")
+        if folder not in self._folders:
+            self._folders[folder] = self.locate(folder)
+        above = self._folders[folder]
+        if above is None:
+            return None
+        found = f"{above}/{name}"
+        try:
+            if name != "..":
+                os.readlink(found)
+            found = os.path.realpath(found)
+        except OSError:
+            return found  # the usual case: no link
+        except ValueError:
+            return None
+        if not f"{found}/".startswith(self._base):
+            self.note(path, "leads out of the folder")
+            return None
+        return found
+
+    def note(self, path: str, what: str) -> None:
+        """Remember that a file could not be used."""
+        sentence = f"/{path} {what}"
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+    def _note_error(self, path: str, error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            self.note(path, f"cannot be read: {error.strerror or error}")
+
+
+def to_number(text: str, base: int = 10) -> int | None:
+    """A number that fits 64 bits, or None. Python's own grammar is wider: it takes 1_000 and Arabic digits."""
+    text = text.strip()
+    digits = text[2:] if base == 16 and text.startswith(("0x", "0X")) else text
+    if not 0 < len(digits) <= 20 or not digits.isascii() or not digits.isalnum():
+        return None
+    try:
+        return int(digits, base)
+    except ValueError:
+        return None
+
+
+def pci_address(text: str) -> str:
+    """A PCI address in the kernel's spelling, 0000:c4:00.0; empty where the text is none."""
+    parts = text.strip().lower().split(":")
+    if len(parts) == 2:
+        parts.insert(0, "0000")
+    if len(parts) != 3 or "." not in parts[2]:
+        return ""
+    slot, _, function = parts[2].partition(".")
+    numbers = [to_number(part, 16) for part in (parts[0], parts[1], slot, function)]
+    if None in numbers or len(parts[0]) > 8:
+        return ""
+    domain, bus, device, unit = (number or 0 for number in numbers)
+    return f"{domain:04x}:{bus:02x}:{device:02x}.{unit:x}"

@@ -1,0 +1,1 @@
+"""What runs a model: the servers, and how each is told what to do."""

@@ -1,0 +1,104 @@
+"""The command lines of llama.cpp's own programs: llama-server, llama-bench, llama-perplexity.
+
+Pure: settings and paths in, argument lists out. Flag spellings are those of llama.cpp build 11434 (and of Debian's
+build 11669), see docs/facts in the llama.cpp repository's tools/server/README.md.
+"""
+
+from __future__ import annotations
+
+from ramalama_like.options import Setting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ramalama_like.options import Settings
+
+# Options that a program has no use for; said on stderr when they were given all the same.
+MEANINGLESS = {
+    "bench": ("ctx_size", "temp", "seed", "port", "host"),
+    "perplexity": ("port", "host"),
+}
+
+
+def make_server_command(
+    settings: Settings,
+    *,
+    alias: str,
+    model: str,
+    mmproj: str,
+    draft: str,
+    listen: Sequence[str],
+    threads: int,
+    log_file: str,
+) -> tuple[str, ...]:
+    """The command line of llama-server. Paths are those that the server sees; ``listen`` is its address."""
+    command = ["llama-server", *listen]
+    if log_file:
+        command += ["--log-file", log_file]
+    command += ["--model", model]
+    if mmproj:
+        command += ["--mmproj", mmproj]
+    # Warming up would double the time to the first answer on a cold disk and changes nothing after it.
+    command += ["--no-warmup"]
+    if settings.thinking.value is not None:
+        command += ["--reasoning", "on" if settings.thinking.value else "off"]
+    command += ["--alias", alias]
+    if settings.ctx_size.value:
+        command += ["--ctx-size", str(settings.ctx_size.value)]
+    command += ["--temp", _number(settings.temp.value)]
+    command += _given("--cache-reuse", settings.cache_reuse)
+    if settings.debug.value:
+        command += ["-v"]
+    if not settings.webui.value:
+        command += ["--no-webui"]
+    command += _offload(settings)
+    if draft:
+        command += ["--model-draft", draft]
+        if settings.ngl.value:
+            command += ["-ngld", settings.ngl.value]
+    if settings.spec_type.value:
+        command += ["--spec-type", settings.spec_type.value]
+    command += _given("--spec-draft-n-max", settings.spec_draft_n_max)
+    command += _given("--spec-draft-n-min", settings.spec_draft_n_min)
+    command += _given("--spec-draft-p-min", settings.spec_draft_p_min)
+    command += ["--threads", str(threads)]
+    if settings.seed.value:
+        command += ["--seed", settings.seed.value]
+    if settings.max_tokens.value:
+        command += ["-n", str(settings.max_tokens.value)]
+    return (*command, *settings.runtime_args.value)
+
+
+def make_bench_command(settings: Settings, *, model: str, threads: int) -> tuple[str, ...]:
+    """The command line of llama-bench, which prints JSON."""
+    command = ["llama-bench", "--model", model, *_offload(settings), "--threads", str(threads), "-o", "json"]
+    return (*command, *settings.runtime_args.value)
+
+
+def make_perplexity_command(settings: Settings, *, model: str, threads: int, text: str) -> tuple[str, ...]:
+    """The command line of llama-perplexity for the text file ``text``."""
+    command = ["llama-perplexity", "--model", model, *_offload(settings), "--threads", str(threads)]
+    if settings.ctx_size.value:
+        command += ["--ctx-size", str(settings.ctx_size.value)]
+    command += ["--temp", _number(settings.temp.value)]
+    if settings.seed.value:
+        command += ["--seed", settings.seed.value]
+    if settings.max_tokens.value:
+        command += ["-n", str(settings.max_tokens.value)]
+    return (*command, "-f", text, *settings.runtime_args.value)
+
+
+def _offload(settings: Settings) -> list[str]:
+    command = []
+    if settings.ngl.value:
+        command += ["-ngl", settings.ngl.value]
+    return command + _given("-ncmoe", settings.ncmoe)
+
+
+def _given(flag: str, setting: Setting[int | None] | Setting[float | None]) -> list[str]:
+    return [] if setting.value is None else [flag, _number(setting.value)]
+
+
+def _number(number: float) -> str:
+    return repr(number)

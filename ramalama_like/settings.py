@@ -1,0 +1,702 @@
+"""The merged configuration: flag, then variable, then the user's files, then the system's, then the default.
+
+Every value keeps its origin, and all origins pass through the same checks, so that ``--port 0``, ``RAMALAMA_PORT=0``
+and ``port = 0`` in a file are refused in the same words. Besides ``probe/`` this is the only module that looks at the
+environment; whoever else needs a variable calls one of the small functions at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ramalama_like.errors import NotBuiltYet, UsageError, ValueProblem
+from ramalama_like.options import (
+    COMMANDS,
+    DORMANT_KEYS,
+    FALSE_WORDS,
+    TRUE_WORDS,
+    Setting,
+    Settings,
+    all_options,
+)
+from ramalama_like.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from ramalama_like.options import Option
+    from ramalama_like.request import Request
+
+    # A raw value, its origin, its name in messages, and the folder that its relative paths start from (None: a flag).
+    Found = tuple[object, str, str, str | None]
+
+PREFIX = "RAMALAMA_"
+# Variables that are read elsewhere, and so are no configuration keys.
+OTHER_VARIABLES = ("RAMALAMA_CONFIG", "RAMALAMA_FORCE_EMOJI", "RAMALAMA_LLAMACPP_RPC_NODES")
+LARGEST = 2**63 - 1  # beyond it no program that we start could read the number
+DURATION_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+@value
+class LoadedSettings:
+    """The merged settings, what to tell the user about them, and the files that were read."""
+
+    settings: Settings
+    warnings: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+def load_settings(request: Request, environ: Mapping[str, str] | None = None, root: str = "") -> LoadedSettings:
+    """Merge everything that may decide an option of ``request``. ``root`` stands before the system's folders (tests).
+
+    Raises ValueProblem for a value or file that cannot be used, UsageError for options that exclude each other, and
+    NotBuiltYet for parts of the dialect that were asked for but do not exist yet.
+    """
+    env = os.environ if environ is None else environ
+    found: dict[str, list[Found]] = {}  # by option, from the weakest layer to the strongest
+    warnings: list[str] = []
+    files = _read_files(env, root, found, warnings)
+    _read_variables(env, found, warnings)
+    for name, given in request.given.items():
+        found.setdefault(name, []).append((given.value, given.flag, given.flag, None))
+    merged: dict[str, Any] = {}
+    for name, option in all_options().items():
+        layers = found.get(name)
+        merged[name] = Setting(option.default) if layers is None else _merge(option, layers, env, warnings)
+    settings = Settings(**merged)
+    _refuse_unbuilt(request, settings, warnings)
+    return LoadedSettings(settings, tuple(warnings), tuple(files))
+
+
+# Merging.
+
+
+def _merge(option: Option, layers: Sequence[Found], environ: Mapping[str, str], warnings: list[str]) -> Setting[object]:
+    """The value that counts. ``layers`` holds at least one, the strongest last."""
+    chosen, origin = _checked(option, layers[-1], environ), layers[-1][1]
+    if option.kind == "table":
+        tables = [*_lower(option, layers, environ, warnings), (chosen, origin)]
+        origins = ", ".join(where for _, where in tables)
+        return Setting({key: text for table, _ in tables for key, text in table.items()}, origins)
+    for configured, where in reversed(_lower(option, layers, environ, warnings)):
+        if option.kind == "list" and layers[-1][3] is None:
+            # The dialect adds the values of a repeatable flag to the configured ones.
+            return Setting((*configured, *chosen), f"{where}, {origin}")
+    return Setting(chosen, origin)
+
+
+def _lower(
+    option: Option, layers: Sequence[Found], environ: Mapping[str, str], warnings: list[str]
+) -> list[tuple[Any, str]]:
+    """The weaker layers with their origins. One that is wrong is only warned about: a user who can write neither the
+    system's file nor the program that sets a variable could not get past it otherwise."""
+    good: list[tuple[Any, str]] = []
+    for layer in layers[:-1]:
+        try:
+            good.append((_checked(option, layer, environ), layer[1]))
+        except ValueProblem as problem:
+            warnings.append(problem.message)
+    return good
+
+
+def _refuse_unbuilt(request: Request, settings: Settings, warnings: list[str]) -> None:
+    if settings.quiet.value and settings.debug.value:
+        raise UsageError("--quiet and --debug exclude each other")
+    command = request.command
+    starts = command in COMMANDS and COMMANDS[command].starts
+    for name, option in all_options().items():
+        setting: Setting[object] = getattr(settings, name)
+        if not option.not_yet or setting.is_default:
+            continue
+        if name in request.given:
+            raise NotBuiltYet(f"{setting.origin}: {option.not_yet}")
+        if command in option.commands and setting.value != option.default:
+            warnings.append(f"{setting.origin}: {option.key or name} has no effect: {option.not_yet}")
+    if settings.runtime.value != "llama.cpp" and (starts or "runtime" in request.given):
+        raise NotBuiltYet(f"{settings.runtime.origin}: runtime {settings.runtime.value} comes in a later version")
+    if settings.api.value != "none" and starts:
+        raise NotBuiltYet(f"{settings.api.origin}: API {settings.api.value} comes in a later version")
+
+
+# Checking. A value arrives as text (from a flag or variable) or as TOML typed it, and leaves as its kind demands.
+
+
+def _checked(option: Option, found: Found, environ: Mapping[str, str]) -> Any:
+    raw, _, name, folder = found
+    try:
+        if option.kind == "path":
+            return _path(_text(raw), folder, environ)
+        if folder == "" and option.kind in ("list", "table"):
+            raw = _structured(option.kind, _text(raw))
+        fit = _CHECKS[option.kind](raw, option)
+        if option.choices and fit not in option.choices:
+            raise ValueProblem(f"{_quoted(fit)} is not one of {', '.join(_nearest_first(fit, option.choices))}")
+    except ValueProblem as why:
+        raise ValueProblem(f"{name}: {why}") from None
+    return fit
+
+
+def _text(raw: object, *_: object) -> str:
+    if not isinstance(raw, str):
+        raise ValueProblem("not text: put it in quotes")  # the value is not shown, it may be an API key
+    if "\0" in raw:
+        raise ValueProblem("a NUL byte cannot be passed on to any program")
+    return raw
+
+
+def _whole(raw: object, option: Option) -> int:
+    if isinstance(raw, str):
+        digits = raw[1:] if raw[:1] in ("-", "+") else raw
+        if not (digits.isascii() and digits.isdigit()):
+            raise ValueProblem(f"{_quoted(raw)} is not a whole number")
+        # Python refuses, with an exception of its own, to read thousands of digits.
+        raw = int(raw) if len(digits.lstrip("0")) < 20 else LARGEST + 1
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        raise ValueProblem(f"{_shown(raw)} is not a whole number")
+    if abs(raw) > LARGEST:
+        raise ValueProblem("the number is too large")
+    _within(raw, option)
+    return raw
+
+
+def _number(raw: object, option: Option) -> float:
+    if isinstance(raw, str):
+        try:
+            # float() also takes forms that are no numbers to anyone else: 1_0, blanks around it, digits of any script.
+            number = float(raw if raw.isascii() and "_" not in raw and raw == raw.strip() else "")
+        except ValueError:
+            raise ValueProblem(f"{_quoted(raw)} is not a number") from None
+    elif isinstance(raw, int | float) and not isinstance(raw, bool):
+        number = float(raw) if abs(raw) <= sys.float_info.max else float("inf")
+    else:
+        raise ValueProblem(f"{_shown(raw)} is not a number")
+    if number - number != 0:  # neither infinity nor NaN passes
+        raise ValueProblem(f"{_shown(raw)} is not a finite number")
+    _within(number, option)
+    return number
+
+
+def _within(number: float, option: Option) -> None:
+    low, high = option.minimum, option.maximum
+    if low is not None and high is not None and not low <= number <= high:
+        raise ValueProblem(f"{number} is not between {low} and {high}")
+    if low is not None and number < low:
+        raise ValueProblem(f"{number} is less than {low}")
+    if high is not None and number > high:
+        raise ValueProblem(f"{number} is more than {high}")
+
+
+def _truth(raw: object, *_: object) -> bool:
+    word = raw.lower() if isinstance(raw, str) else raw
+    if isinstance(word, bool):
+        return word
+    if word in TRUE_WORDS:
+        return True
+    if word in FALSE_WORDS:
+        return False
+    raise ValueProblem(f"{_shown(raw)} is neither {TRUE_WORDS[0]} nor {FALSE_WORDS[0]}")
+
+
+def _texts(raw: object, *_: object) -> tuple[str, ...]:
+    if not isinstance(raw, list | tuple):
+        raise ValueProblem(f"{_shown(raw)} is not a list")
+    return tuple(_text(member) for member in raw)
+
+
+def _words(raw: object, *_: object) -> tuple[str, ...]:
+    return tuple(word for text in _texts(raw) for word in split_words(text))
+
+
+def _table(raw: object, *_: object) -> dict[str, str]:
+    if not isinstance(raw, dict):
+        raise ValueProblem(f"{_shown(raw)} is not a table")
+    return {_text(key): _text(member) for key, member in raw.items()}
+
+
+def _layers(raw: object, option: Option) -> str:
+    if raw in ("all", "auto"):
+        return str(raw)
+    if isinstance(raw, str) and not (raw.isascii() and raw.lstrip("+-").isdigit()):
+        raise ValueProblem(f"{_quoted(raw)} is neither a number nor all nor auto")
+    number = _whole(raw, option)
+    if number < -1:
+        raise ValueProblem(f"{number} is less than -1")
+    return "all" if number == -1 else str(number)
+
+
+def _duration(raw: object, *_: object) -> str:
+    text = _text(raw)
+    duration_seconds(text)
+    return text
+
+
+def duration_seconds(text: str) -> int:
+    """The length of ``30``, ``90s``, ``5m``, ``1h``, ``2d`` or ``1w``; 0 for the empty string."""
+    if not text:
+        return 0
+    digits = text[:-1] if text[-1] in DURATION_UNITS else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
+        raise ValueProblem(f"{_quoted(text)} is not a duration such as 30, 90s, 5m, 1h, 2d or 1w")
+    return int(digits) * DURATION_UNITS.get(text[-1], 1)
+
+
+def _path(text: str, folder: str | None, environ: Mapping[str, str]) -> str:
+    if not text:
+        raise ValueProblem("the path is empty")
+    # The shell has expanded what stands in a flag already; nobody has expanded a file or a variable.
+    expanded = text if folder is None else _with_home(text, environ)
+    try:
+        return os.path.abspath(os.path.join(folder or "", expanded))
+    except FileNotFoundError:
+        raise ValueProblem(f"{_quoted(text)} is relative, and the current folder no longer exists") from None
+
+
+def _with_home(text: str, environ: Mapping[str, str]) -> str:
+    if text == "~" or text[:2] == "~/":
+        return home_dir(environ) + text[1:]
+    return os.path.expanduser(text) if text[:1] == "~" else text
+
+
+def _structured(kind: str, text: str) -> object:
+    """A list or a table in a variable: separated by commas, or JSON."""
+    if kind == "list":
+        return [member.strip() for member in text.split(",") if member.strip()]
+    import json
+
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueProblem('the value is not JSON such as {"cuda": "IMAGE"}') from None
+    return parsed
+
+
+_CHECKS: Mapping[str, Callable[[object, Option], object]] = {
+    "str": _text,
+    "int": _whole,
+    "float": _number,
+    "bool": _truth,
+    "flag": _truth,
+    "list": _texts,
+    "args": _words,
+    "table": _table,
+    "layers": _layers,
+    "duration": _duration,
+    "dryrun": _text,
+}
+
+
+def _quoted(text: object) -> str:
+    return f"'{text}'" if str(text).isprintable() else repr(text)
+
+
+def _shown(raw: object) -> str:
+    """A value in an error message, as its file spells it."""
+    if isinstance(raw, bool):
+        return str(raw).lower()
+    if isinstance(raw, list | tuple):
+        return "a list"
+    if isinstance(raw, dict):
+        return "a table"
+    return _quoted(raw) if isinstance(raw, str) else str(raw)
+
+
+def _nearest_first(word: object, known: Iterable[str]) -> list[str]:
+    from difflib import SequenceMatcher
+
+    return sorted(known, key=lambda k: -SequenceMatcher(None, str(word), k).ratio())
+
+
+def split_words(text: str) -> list[str]:
+    """Split text as a POSIX shell would, with quotes and backslashes but without expanding anything.
+
+    The same as ``shlex.split``, whose import alone takes several milliseconds.
+    """
+    words: list[str] = []
+    word: str | None = None
+    quote = ""
+    characters = iter(text)
+    for character in characters:
+        if quote == "'" or (quote and character not in ("\\", quote)):
+            if character == quote:
+                quote = ""
+            else:
+                word = (word or "") + character
+        elif quote and character == quote:
+            quote = ""
+        elif character == "\\":
+            escaped = next(characters, None)
+            if escaped is None:
+                raise ValueProblem(f"a backslash at the end of {text!r} escapes nothing")
+            word = (word or "") + (character if quote and escaped not in ("\\", quote) else "") + escaped
+        elif character in "'\"":
+            quote, word = character, word or ""
+        elif character in " \t\r\n":
+            if word is not None:
+                words.append(word)
+            word = None
+        else:
+            word = (word or "") + character
+    if quote:
+        raise ValueProblem(f"a quotation is not closed in {text!r}")
+    return words if word is None else [*words, word]
+
+
+# Files.
+
+
+def _read_files(environ: Mapping[str, str], root: str, found: dict[str, list[Found]], warnings: list[str]) -> list[str]:
+    """Add what the files say to ``found``; return the names of those that were read."""
+    only = environ.get("RAMALAMA_CONFIG", "")
+    if only:
+        paths: Iterable[str] = [os.path.abspath(_with_home(only, environ))]
+    else:
+        paths = _candidates(environ, root)
+    read: list[str] = []
+    for path in paths:
+        text = _file_text(path)
+        if text is not None:
+            read.append(path)
+            if _says_something(text):
+                _read_table(path, text, found, warnings)
+    if only and not read:
+        raise ValueProblem(f"$RAMALAMA_CONFIG: {_quoted(only)} does not exist", "unset it, or name an existing file")
+    return read
+
+
+def _candidates(environ: Mapping[str, str], root: str) -> Iterable[str]:
+    """Where a file may be, the weakest first: in each folder the file itself, then its drop-ins by name."""
+    folders = (
+        f"{root}{sys.prefix}/share",
+        f"{root}{sys.prefix}/local/share",
+        f"{root}/etc",
+        _xdg("XDG_DATA_HOME", ".local/share", environ),
+        _xdg("XDG_CONFIG_HOME", ".config", environ),
+    )
+    for folder in dict.fromkeys(folders):
+        path = f"{folder}/ramalama/ramalama.conf"
+        yield path
+        try:
+            names = os.listdir(f"{path}.d")
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            if not os.path.isdir(f"{path}.d"):  # not even the folder above may be searched: nobody put a file there
+                continue
+            raise _unreadable(f"{path}.d", error) from None
+        yield from (f"{path}.d/{name}" for name in sorted(names) if name.endswith(".conf") and name[0] != ".")
+
+
+def _file_text(path: str) -> str | None:
+    """The text of a file; None where there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except IsADirectoryError:
+        raise ValueProblem(f"{path} is a folder, not a configuration file") from None
+    except OSError as error:
+        if not os.path.lexists(path):
+            return None
+        raise _unreadable(path, error) from None
+    try:
+        return content.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueProblem(f"{path}:{line}: not UTF-8 text", "save the file in UTF-8") from None
+
+
+def _unreadable(path: str, error: OSError) -> ValueProblem:
+    hint = "make it readable, or let RAMALAMA_CONFIG name the only file to read"
+    return ValueProblem(f"{path}: {(error.strerror or str(error)).lower()}", hint, exit_code=5)
+
+
+def _says_something(text: str) -> bool:
+    """Whether anything is left without comments and headers. Shipped files often hold nothing else, and importing
+    the TOML parser to find that out takes longer than merging."""
+    return any(line and line[0] != "#" and line != "[ramalama]" for line in map(str.strip, text.splitlines()))
+
+
+def _read_table(path: str, text: str, found: dict[str, list[Found]], warnings: list[str]) -> None:
+    import tomllib
+
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        said, _, place = str(error).partition(" (at ")
+        number = place.removeprefix("line ").partition(",")[0]
+        line = int(number) if number.isdigit() else len(text.rstrip().splitlines())
+        raise ValueProblem(f"{path}:{line}: {said[:1].lower()}{said[1:]}", "the file must be TOML") from None
+    except RecursionError:
+        raise ValueProblem(f"{path}: nested too deeply") from None
+    lines = key_lines(text)
+    warnings += [
+        f"{path}:{lines[(outside,)]}: {outside} is not in the table [ramalama] and has no effect"
+        for outside in content
+        if outside != "ramalama"
+    ]
+    table = content.get("ramalama", {})
+    if not isinstance(table, dict):
+        raise ValueProblem(f"{path}:{lines[('ramalama',)]}: ramalama is not a table")
+    by_key = {option.key: name for name, option in all_options().items() if option.key}
+    tables = _tables_of((*by_key, *DORMANT_KEYS))
+
+    def walk(members: Mapping[str, object], above: tuple[str, ...], dotted_above: str) -> None:
+        for key, member in members.items():
+            trail = (*above, key)
+            # The dialect's runtimes are named with dots, and its tables with underscores: both are understood.
+            last = key.replace(".", "_").replace("-", "_") if dotted_above == "runtimes." else key
+            dotted, origin = dotted_above + last, f"{path}:{lines[trail]}"
+            if dotted in by_key:
+                layer = (member, origin, f"{origin}: {dotted}", os.path.dirname(path))
+                found.setdefault(by_key[dotted], []).append(layer)
+            elif dotted in tables:
+                if not isinstance(member, dict):
+                    raise ValueProblem(f"{origin}: {dotted}: {_shown(member)} is not a table")
+                walk(member, trail, f"{dotted}.")
+            elif dotted not in DORMANT_KEYS:
+                warnings.append(f"{origin}: {_unknown(dotted, by_key)}")
+
+    walk(table, ("ramalama",), "")
+
+
+def _tables_of(keys: Iterable[str]) -> set[str]:
+    """Every table that must be there for dotted keys: ``a`` and ``a.b`` for ``a.b.c``."""
+    return {key[:place] for key in keys for place, character in enumerate(key) if character == "."}
+
+
+def _unknown(dotted: str, by_key: Mapping[str, str]) -> str:
+    """What to tell about a key that means nothing."""
+    option = all_options().get(dotted)
+    if option and option.flags and not option.key:
+        return f"{dotted} has no effect: only {option.flags[0]} sets it"
+    from difflib import get_close_matches
+
+    name = dotted.replace("-", "_")
+    near = [key for key in by_key if key.rpartition(".")[2] == name.rpartition(".")[2]]
+    near = near or get_close_matches(name, by_key, 1)
+    return f"unknown key {dotted}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def key_lines(text: str) -> dict[tuple[str | int, ...], int]:
+    """The line of every key in a TOML text that ``tomllib`` accepts, by its path; members of arrays count from 0.
+
+    ``tomllib`` forgets where it found a value, so this walks over the text once more. Since the text is known to be
+    valid, the walk only has to tell keys, strings, brackets and comments apart.
+    """
+    return _KeyLines(text).lines
+
+
+class _KeyLines:
+    def __init__(self, text: str) -> None:
+        self.text = text.replace("\r\n", "\n") + "\n"
+        self.at = 0
+        self.lines: dict[tuple[str | int, ...], int] = {}
+        self.lengths: dict[tuple[str | int, ...], int] = {}  # of arrays that are written as [[tables]]
+        table: tuple[str | int, ...] = ()
+        self.blanks(newlines=True)
+        while self.at < len(self.text):
+            if self.text[self.at] == "[":
+                table = self.header()
+            else:
+                self.pair(table)
+            self.blanks(newlines=True)
+
+    def blanks(self, *, newlines: bool) -> None:
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character == "#" and newlines:
+                self.at = self.text.index("\n", self.at)
+            elif character not in " \t\n" or (character == "\n" and not newlines):
+                return
+            else:
+                self.at += 1
+
+    def header(self) -> tuple[str | int, ...]:
+        line = self.line()
+        brackets = 2 if self.text.startswith("[[", self.at) else 1
+        self.at += brackets
+        path: tuple[str | int, ...] = ()
+        parts = self.key()
+        self.at += brackets
+        for place, part in enumerate(parts, 1):
+            path = (*path, part)
+            self.lines.setdefault(path, line)
+            if brackets == 2 and place == len(parts):
+                self.lengths[path] = self.lengths.get(path, 0) + 1
+            if path in self.lengths:
+                path = (*path, self.lengths[path] - 1)
+                self.lines.setdefault(path, line)
+        return path
+
+    def line(self) -> int:
+        return self.text.count("\n", 0, self.at) + 1
+
+    def pair(self, table: tuple[str | int, ...]) -> None:
+        line = self.line()
+        path = table
+        for part in self.key():
+            path = (*path, part)
+            self.lines.setdefault(path, line)
+        self.at += 1  # the equals sign
+        self.value(path)
+
+    def key(self) -> list[str]:
+        parts: list[str] = []
+        while True:
+            self.blanks(newlines=False)
+            start = self.at
+            if self.text[start] in "\"'":
+                import tomllib
+
+                self.string()
+                parts += tomllib.loads(f"{self.text[start : self.at]} = 0")
+            else:
+                while self.text[self.at] not in " \t.=]":
+                    self.at += 1
+                parts.append(self.text[start : self.at])
+            self.blanks(newlines=False)
+            if self.text[self.at] != ".":
+                return parts
+            self.at += 1
+
+    def value(self, path: tuple[str | int, ...]) -> None:
+        self.blanks(newlines=False)
+        first = self.text[self.at]
+        if first in "\"'":
+            self.string()
+        elif first in "[{":
+            self.at += 1
+            self.members(path, "]" if first == "[" else "}")
+        else:
+            while self.text[self.at] not in ",]}#\n":
+                self.at += 1
+
+    def members(self, path: tuple[str | int, ...], end: str) -> None:
+        index = 0
+        while True:
+            self.blanks(newlines=True)
+            if self.text[self.at] in (end, ","):
+                self.at += 1
+                if self.text[self.at - 1] == end:
+                    return
+            elif end == "}":
+                self.pair(path)
+            else:
+                self.lines.setdefault((*path, index), self.line())
+                self.value((*path, index))
+                index += 1
+
+    def string(self) -> None:
+        quote = self.text[self.at]
+        ending = quote * 3 if self.text.startswith(quote * 3, self.at) else quote
+        self.at += len(ending)
+        while not self.text.startswith(ending, self.at):
+            self.at += 2 if quote == '"' and self.text[self.at] == "\\" else 1
+        self.at += len(ending)
+        # A string in three quotes may end in one or two more, which belong to it.
+        while len(ending) == 3 and self.text[self.at] == quote:
+            self.at += 1
+
+
+# Variables.
+
+
+def _read_variables(environ: Mapping[str, str], found: dict[str, list[Found]], warnings: list[str]) -> None:
+    names = [name for name in environ if name.startswith(PREFIX) and environ[name] and name not in OTHER_VARIABLES]
+    if not names:
+        return
+    by_key = {option.key: name for name, option in all_options().items() if option.key}
+    special = {variable: name for name, option in all_options().items() for variable in option.variables}
+    tables = _tables_of(DORMANT_KEYS)
+    # A variable with a name of its own counts more than the one that any key has, and so comes last.
+    for variable in sorted(names, key=lambda name: (name in special, name)):
+        key = variable.removeprefix(PREFIX).lstrip("_").lower().replace("__", ".")
+        name = special.get(variable) or by_key.get(key, "")
+        if name:
+            found.setdefault(name, []).append((environ[variable], f"${variable}", f"${variable}", ""))
+        elif key not in DORMANT_KEYS and key not in tables:
+            warnings.append(f"${variable}: {_unknown(key, by_key)}")
+
+
+# The environment, for the rest of the program.
+
+
+def home_dir(environ: Mapping[str, str] | None = None) -> str:
+    """The user's home folder, also where ``HOME`` is not set."""
+    home = (os.environ if environ is None else environ).get("HOME", "")
+    if home:
+        return home
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # a user id without an account, as containers have
+        return "/"
+
+
+def user_cache_dir(environ: Mapping[str, str] | None = None) -> str:
+    """The folder for what can be made again: ``$XDG_CACHE_HOME/ramalama-like``. It may not exist yet."""
+    return f"{_xdg('XDG_CACHE_HOME', '.cache', environ)}/ramalama-like"
+
+
+def runtime_dir(environ: Mapping[str, str] | None = None) -> str:
+    """The program's own folder for sockets, private to the user and gone after a reboot. It may not exist yet."""
+    env = os.environ if environ is None else environ
+    given = env.get("XDG_RUNTIME_DIR", "")
+    for base in (given, f"/run/user/{os.getuid()}"):
+        if os.path.isabs(base) and os.path.isdir(base):
+            return os.path.join(base, "ramalama-like")
+    return os.path.join(env.get("TMPDIR") or "/tmp", f"ramalama-like-{os.getuid()}")  # noqa: S108  # only a name
+
+
+def default_store(environ: Mapping[str, str] | None = None) -> str:
+    """The store where no option names one: the system's for root, else the user's."""
+    if os.getuid() == 0:
+        return "/var/lib/ramalama"
+    return f"{_xdg('XDG_DATA_HOME', '.local/share', environ)}/ramalama"
+
+
+def _xdg(name: str, below_home: str, environ: Mapping[str, str] | None) -> str:
+    base = (os.environ if environ is None else environ).get(name, "")
+    # The specification says that a relative path is to be ignored.
+    return base if os.path.isabs(base) else os.path.join(home_dir(environ), below_home)
+
+
+def variable(name: str, environ: Mapping[str, str] | None = None) -> str:
+    """A variable of the environment; the empty string where it is unset."""
+    return (os.environ if environ is None else environ).get(name, "")
+
+
+def collect_gpu_environment(names: Sequence[str], environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Those of the named variables that are set and not empty, in the order of ``names``."""
+    return {name: text for name in names if (text := variable(name, environ))}
+
+
+def no_color(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the user wants no colour (``NO_COLOR``, any text) or the terminal has none (``TERM=dumb``)."""
+    return variable("NO_COLOR", environ) != "" or variable("TERM", environ) == "dumb"
+
+
+def terminal_type(environ: Mapping[str, str] | None = None) -> str:
+    """``TERM``; the empty string where it is unset."""
+    return variable("TERM", environ)
+
+
+def terminal_columns(environ: Mapping[str, str] | None = None) -> int:
+    """``COLUMNS`` where it holds a sensible number, else 0."""
+    text = variable("COLUMNS", environ)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+
+
+def find_program(name: str, environ: Mapping[str, str] | None = None) -> str:
+    """The path of a program as the shell would find it; the empty string where there is none."""
+    folders = [""] if "/" in name else (variable("PATH", environ) or os.defpath).split(os.pathsep)
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    return ""

@@ -1,0 +1,80 @@
+"""The only door to people. Results go to standard output; everything else is talk, and goes to standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Say nothing from now on but results and errors."""
+    global _quiet  # noqa: PLW0603 - one terminal, one volume
+    _quiet = quiet
+
+
+def write(text: str) -> None:
+    """Print a result exactly as it is: no newline is added, and bytes that are no UTF-8 come out as they came in."""
+    sys.stdout.flush()
+    _write_all(1, os.fsencode(text))
+
+
+def say(text: str) -> None:
+    """Tell something on standard error, on a line of its own."""
+    if not _quiet:
+        _write_all(2, os.fsencode(text + "\n"))
+
+
+def warn(text: str) -> None:
+    """Warn, in one line."""
+    say(f"Warning: {one_line(text)}")
+
+
+def error(message: str, hint: str = "") -> None:
+    """An error: one line, and one more where there is a next step."""
+    text = f"Error: {one_line(message)}\n" + (f"Hint: {one_line(hint)}\n" if hint else "")
+    _write_all(2, os.fsencode(text))
+
+
+def one_line(text: str) -> str:
+    """Text from anywhere made safe for one line of a terminal: control characters are spelled out."""
+    return "".join(
+        letter if letter.isprintable() or "\udc80" <= letter <= "\udcff" else letter.encode("unicode_escape").decode()
+        for letter in text.strip()
+    )
+
+
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]], *, show_heading: bool = True) -> None:
+    """Print rows in columns that fit the terminal, or unshortened where standard output is none."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    terminal = os.isatty(1)
+    console = Console(highlight=False, soft_wrap=False, width=None if terminal else 10_000)
+    grid = Table(box=None, pad_edge=False, show_header=show_heading, header_style="")
+    for name in heading:
+        grid.add_column(name, overflow="ellipsis" if terminal else "fold", no_wrap=terminal)
+    for row in rows:
+        grid.add_row(*(Text(one_line(cell)) for cell in row))
+    with console.capture() as captured:
+        console.print(grid)
+    write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+
+def is_terminal(descriptor: int) -> bool:
+    """Whether a person is at the other end."""
+    try:
+        return os.isatty(descriptor)
+    except OSError:
+        return False
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
