@@ -47,7 +47,7 @@ class Accelerator:
     origin: str  # of the wish: default, --backend, $RAMALAMA_BACKEND, file:line
     device_nodes: tuple[str, ...] = ()  # paths to pass
     cdi_devices: tuple[str, ...] = ()  # nvidia.com/gpu=all
-    docker_gpus: str = ""  # value of docker's --gpus: all, device=1, "device=0,1" with its quotes; empty: not passed
+    docker_gpus: str = ""  # value of docker's --gpus: all, device=1, device=0,1; empty: not passed
     oci_runtime: str = ""  # a runtime that docker needs: mthreads
     groups: tuple[int, ...] = ()  # numeric groups to add (docker), for nodes that belong to one
     env: tuple[tuple[str, str], ...] = ()  # variables for the server, in and outside of a container
@@ -635,8 +635,7 @@ def _docker_gpus_value(cards: list[Gpu], selection: _Selection | None) -> str:
     if selection is None:
         return "all"
     listed = [str(card.nvidia_index) for card in sorted(cards, key=_order)] + list(selection.names)
-    # The value is a line of comma-separated fields, so a list needs quotes of its own.
-    return f"device={listed[0]}" if len(listed) == 1 else f'"device={",".join(listed)}"'
+    return f"device={','.join(listed)}"
 
 
 def _docker_gpus(case: _Case, vendor: str) -> bool:

@@ -157,7 +157,7 @@ class RunningServer:
 
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
-            os.chmod(folder, 0o700)
+            _refuse_foreign(folder)
             self._lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise EngineError(f"{folder}: {error.strerror}", "set XDG_RUNTIME_DIR to a folder of your own") from None
@@ -295,6 +295,14 @@ class SignalGuard:
             return
         signal.signal(number, handler)  # type: ignore[arg-type]
         self._before.setdefault(number, signal.SIG_DFL if before is None else before)
+
+
+def _refuse_foreign(folder: str) -> None:
+    """Below a shared /tmp somebody else may have made the folders first: they could then read or replace the socket."""
+    for path in (os.path.dirname(os.path.dirname(folder)), os.path.dirname(folder), folder):
+        status = os.lstat(path)
+        if not os.path.isdir(path) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise EngineError(f"{path}: is not a folder of yours alone", "set XDG_RUNTIME_DIR to a folder of your own")
 
 
 def _remove_file(path: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like import ui
+from ramalama_like.chat.client import ServerGone
 from ramalama_like.errors import AppError
 from ramalama_like.execute import RunningServer, show_progress_of_pull
 from ramalama_like.launch import prepare
@@ -33,10 +34,8 @@ def execute(request: Request) -> int:
 
             try:
                 return run_line(decided.plan.chat)
-            except SessionOver:
-                raise
-            except AppError:
-                server.check_alive()
+            except ServerGone:
+                server.check_alive()  # if it died, that is the reason
                 raise
     except SessionOver as over:
         ui.say(over.message)
