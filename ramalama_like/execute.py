@@ -156,7 +156,9 @@ class RunningServer:
         import fcntl
 
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            # One by one, since makedirs gives only the last its mode.
+            for path in (os.path.dirname(os.path.dirname(folder)), os.path.dirname(folder), folder):
+                os.makedirs(path, mode=0o700, exist_ok=True)
             _refuse_foreign(folder)
             self._lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:

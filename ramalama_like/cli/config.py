@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ramalama_like import settings, ui
 from ramalama_like.cli.parse import one_line
 from ramalama_like.options import all_options
 
@@ -10,9 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ramalama_like.options import Option, Setting
+    from ramalama_like.request import Request
     from ramalama_like.settings import LoadedSettings
 
 SECRETS = ("api_key",)
+
+
+def execute(request: Request) -> int:
+    """Run the command; its exit code. Raises AppError."""
+    loaded = settings.load_settings(request)
+    for warning in loaded.warnings:
+        ui.warn(warning)
+    ui.write(show_config(loaded, origin=loaded.settings.origin.value, json=loaded.settings.json.value))
+    return 0
 
 
 def show_config(loaded: LoadedSettings, *, origin: bool = False, json: bool = False) -> str:
@@ -86,3 +97,16 @@ def _as_json(loaded: LoadedSettings) -> str:
         shown[option.key] = {"value": None if name in SECRETS else setting.value, "origin": setting.origin}
     content = {"files": list(loaded.files), "settings": shown, "warnings": list(loaded.warnings)}
     return dumps(content, indent=4) + "\n"
+
+
+def execute(request: Request) -> int:
+    """Run the command; its exit code. Raises AppError."""
+    from ramalama_like import ui
+    from ramalama_like.settings import load_settings
+
+    loaded = load_settings(request)
+    for warning in loaded.warnings:
+        ui.warn(warning)
+    asked = loaded.settings
+    ui.write(show_config(loaded, origin=asked.origin.value, json=asked.json.value))
+    return 0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from ramalama_like import settings, ui
 from ramalama_like.cli.parse import HELP_FLAGS, PROGRAM, REPEATABLE, VERSION_FLAGS, canonical_topic, check_arguments
 from ramalama_like.errors import UsageError
 from ramalama_like.options import COMMANDS, Option, all_options, global_options, options_of
@@ -30,6 +31,13 @@ KEYS = (
 )
 CLICK_ERROR: Any = typer.BadParameter.__mro__[2]  # ClickException: where it lives depends on typer's version
 SUMMARY = "Run language models in containers: one plan, shown exactly as it will run."
+
+
+def execute(request: Request) -> int:
+    """Run the command; its exit code."""
+    width = settings.terminal_columns() or WIDTH
+    ui.write(f"{show_help(request.model, width).rstrip()}\n")
+    return 0
 
 
 def show_help(command: str = "", width: int = WIDTH) -> str:
@@ -324,3 +332,11 @@ class _Watched:
     def process(self, value: Any, state: Any) -> None:
         self._flags.met[self._option.dest] = self._spelling
         self._option.process(value, state)
+
+
+def execute(request: Request) -> int:
+    """Run the command; its exit code. Raises UsageError for a command that does not exist."""
+    from ramalama_like import ui
+
+    ui.write(show_help(" ".join(request.arguments)))
+    return 0

@@ -1,0 +1,88 @@
+"""Facts travel through JSON, and bad files of facts are refused by field."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ramalama_like.errors import ValueProblem
+from ramalama_like.facts import (
+    CdiSpec,
+    DeviceNode,
+    Gpu,
+    HostFacts,
+    KfdNode,
+    facts_from_plain,
+    facts_to_plain,
+)
+
+TEXT = st.text(max_size=20)
+COUNT = st.integers(min_value=0, max_value=1 << 62)
+MAYBE = st.none() | COUNT
+TEXTS = st.lists(TEXT, max_size=3).map(tuple)
+GPUS = st.builds(
+    Gpu, vendor=TEXT, pci_address=TEXT, name=TEXT, vram_bytes=MAYBE, integrated=st.none() | st.booleans(),
+    hip_index=MAYBE, nvidia_index=MAYBE,
+)  # fmt: skip
+NODES = st.builds(DeviceNode, path=TEXT, accessible=st.none() | st.booleans(), group=MAYBE)
+SPECS = st.builds(CdiSpec, kind=TEXT, names=TEXTS, file=TEXT, device_nodes=TEXTS, missing=TEXTS)
+KFD = st.builds(KfdNode, number=COUNT, hip_index=COUNT, gfx=TEXT, render_minor=MAYBE)
+FACTS = st.builds(
+    HostFacts, root=TEXT, os=TEXT, arch=TEXT, wsl=st.booleans(), cpus=MAYBE, memory_bytes=MAYBE,
+    gpus=st.lists(GPUS, max_size=2).map(tuple), nodes=st.lists(NODES, max_size=2).map(tuple),
+    cdi=st.lists(SPECS, max_size=2).map(tuple), kfd_nodes=st.lists(KFD, max_size=2).map(tuple), notes=TEXTS,
+)  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(FACTS)
+def test_round_trip_through_json(facts):
+    assert facts_from_plain(json.loads(json.dumps(facts_to_plain(facts)))) == facts
+    assert hash(facts) == hash(facts_from_plain(facts_to_plain(facts)))
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        ([], "the whole file"),
+        ({"cpus": "4"}, "cpus"),
+        ({"cpus": True}, "cpus"),
+        ({"wsl": 1}, "wsl"),
+        ({"arch": None}, "arch"),
+        ({"gpus": {}}, "gpus"),
+        ({"gpus": [{"vendor": "amd"}, {"vendor": "amd", "vram_bytes": 1.5}]}, "gpus[1].vram_bytes"),
+        ({"gpus": [{}]}, "gpus[0].vendor"),
+        ({"gpus": ["amd"]}, "gpus[0]"),
+        ({"cdi": [{"kind": "a/b", "names": [0], "file": "/x"}]}, "cdi[0].names[0]"),
+        ({"notes": "text"}, "notes"),
+    ],
+)
+def test_a_wrong_field_is_named(data, field):
+    with pytest.raises(ValueProblem) as caught:
+        facts_from_plain(data)
+    assert field in caught.value.message
+    assert caught.value.exit_code == 22
+
+
+def test_unknown_keys_are_ignored_and_missing_ones_have_defaults():
+    assert facts_from_plain({"invented": 1, "gpus": [{"vendor": "amd", "new": []}]}) == HostFacts(gpus=(Gpu("amd"),))
+
+
+@given(JSON, st.sampled_from(["gpus", "cdi", "nodes", "kfd_nodes", "cpus", "os", "notes", "wsl"]))
+def test_any_json_is_facts_or_a_named_problem(data, field):
+    for tried in (data, {field: data}, {field: [data]}):
+        try:
+            facts_from_plain(tried)
+        except ValueProblem as problem:
+            assert problem.message.startswith("host facts: ")
+
+
+def test_usable_memory_counts_what_an_integrated_card_shares():
+    assert Gpu("amd", vram_bytes=2, shared_bytes=5, integrated=True).usable_bytes == 7
+    assert Gpu("amd", vram_bytes=2, shared_bytes=5, integrated=False).usable_bytes == 2
+    assert Gpu("amd").usable_bytes is None
