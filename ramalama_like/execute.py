@@ -6,6 +6,7 @@ Whatever happens (an answer, an error, Ctrl-C, SIGTERM, a closed terminal), no c
 from __future__ import annotations
 
 import os
+from time import time
 
 from ramalama_like import ui
 from ramalama_like.data import load_table
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ramalama_like.process import Child
 
 LAST_LINES = 12  # of the log, shown when a server dies
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.010, 0.200
 ENGINE_PATIENCE_S = 10.0  # for small engine commands while cleaning up
 
 
@@ -40,6 +40,7 @@ class RunningServer:
         self.container_id = ""
         self.is_ready = False
         self._lock = -1
+        self._began = time()
         self._signals = SignalGuard()
 
     def __enter__(self) -> RunningServer:
@@ -61,7 +62,7 @@ class RunningServer:
             if self.child is not None and (failed or not self._detached):
                 self.child.stop()
             if failed:
-                _remove_container(self.plan)
+                _remove_container(self.plan, self._began)
         finally:
             self._remove_folder()
             self._signals.restore()
@@ -83,13 +84,16 @@ class RunningServer:
         """Wait until the API answers. Raises ChildFailed where the server dies, TimedOut where it falls silent."""
         from time import monotonic, sleep
 
-        from ramalama_like.chat.client import is_healthy
+        from ramalama_like.chat.client import is_healthy, polling
 
         child = self._child()
-        address, pause = self.address, FIRST_PAUSE_S
+        address, attempts = self.address, polling()
         watched = child
         began = monotonic()
-        while not is_healthy(address):
+        while True:
+            patience, pause = next(attempts)
+            if is_healthy(address, patience):
+                break
             if watched.poll() is not None:
                 if not self._detached or self.container_id or watched.poll():
                     raise self._died(watched)
@@ -97,13 +101,10 @@ class RunningServer:
                 self.container_id = child.read_output().decode(errors="replace").strip()
                 watched = start((self.plan.engine.program, "wait", self._name))
                 watched.collect(None)
-            now = monotonic()
-            if now - max(began, child.last_line_at) > self.plan.timeout_s:
+            if monotonic() - max(began, child.last_line_at) > self.plan.timeout_s:
                 raise TimedOut(f"the server was silent for {self.plan.timeout_s:g} seconds and is not ready",
                                "see its log with --debug, or wait longer with --timeout")  # fmt: skip
             sleep(pause)
-            if now - began > 2:
-                pause = min(pause * 1.3, LONGEST_PAUSE_S)
         self.is_ready = True
         if self._detached:
             if watched is child:  # healthy before the engine had printed the id
@@ -139,15 +140,17 @@ class RunningServer:
 
     def _died(self, child: Child) -> AppError:
         child.finish_log()
-        lines = child.lines
+        lines, code = child.lines, child.poll() or 0
         if self._detached and self.container_id:
+            # The child is the engine's `wait`, which prints how the container ended.
+            code = int(lines[-1]) if lines and lines[-1].isdigit() else code
             done = capture((self.plan.engine.program, "logs", "--tail", str(LAST_LINES * 4), self._name),
                            ENGINE_PATIENCE_S)  # fmt: skip
             lines = (done.stdout + done.stderr).splitlines()
         if self.log_sink is None:
             for line in lines[-LAST_LINES:]:
                 ui.say(f"  {ui.one_line(line)}")
-        return explain_end(child.poll() or 0, lines, "the server")
+        return explain_end(code, lines, "the server")
 
     def _make_folder(self) -> None:
         folder = self._folder
@@ -157,7 +160,7 @@ class RunningServer:
 
         try:
             # One by one, since makedirs gives only the last its mode.
-            for path in (os.path.dirname(os.path.dirname(folder)), os.path.dirname(folder), folder):
+            for path in (os.path.dirname(folder), folder):
                 os.makedirs(path, mode=0o700, exist_ok=True)
             _refuse_foreign(folder)
             self._lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -204,6 +207,7 @@ def remember_engine_of(plan: Plan) -> None:
 def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
     """Run a plan that starts no server to its end; what it printed, where that is kept. Raises ChildFailed."""
     step = render_steps(plan)[0]
+    began = time()
     child = start(step.argv, keep_output=keep_output)
     signals = SignalGuard()
     output = b""
@@ -216,7 +220,7 @@ def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
     except BaseException:
         signals.ignore()
         child.stop()
-        _remove_container(plan)
+        _remove_container(plan, began)
         raise
     finally:
         signals.restore()
@@ -227,14 +231,31 @@ def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
     return output
 
 
-def _remove_container(plan: Plan) -> None:
-    """Make sure of it: an engine that was stopped while starting may have left something."""
-    if plan.container:
-        program, name = plan.engine.program, plan.container.name
-        try:
+def _remove_container(plan: Plan, since: float) -> None:
+    """Make sure that nothing is left: an engine that was stopped while starting may not have cleaned up.
+
+    A container of the same name that was there before (created before ``since``, in seconds of the clock) is somebody
+    else's, and the reason why ours could not start.
+    """
+    if not plan.container:
+        return
+    program, name = plan.engine.program, plan.container.name
+    try:
+        found = capture((program, "inspect", "--type", "container", "--format", "{{json .Created}}", name),
+                        ENGINE_PATIENCE_S)  # fmt: skip
+        if not found.code and _created(found.stdout) > since:
             capture((program, "rm", "-f", name), ENGINE_PATIENCE_S)
-        except AppError as error:
-            ui.say(f"{program} could not be asked to remove {name}: {error.message}")
+    except AppError as error:
+        ui.say(f"{program} could not be asked to remove {name}: {error.message}")
+
+
+def _created(text: str) -> float:
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text.strip().strip('"')).timestamp()
+    except ValueError:
+        return 0.0
 
 
 def explain_end(code: int, lines: list[str], what: str) -> AppError:
@@ -301,7 +322,7 @@ class SignalGuard:
 
 def _refuse_foreign(folder: str) -> None:
     """Below a shared /tmp somebody else may have made the folders first: they could then read or replace the socket."""
-    for path in (os.path.dirname(os.path.dirname(folder)), os.path.dirname(folder), folder):
+    for path in (os.path.dirname(folder), folder):
         status = os.lstat(path)
         if not os.path.isdir(path) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise EngineError(f"{path}: is not a folder of yours alone", "set XDG_RUNTIME_DIR to a folder of your own")

@@ -26,7 +26,9 @@ def run_argv(argv: Sequence[str]) -> int:
         return run_request(parse_argv(argv))
     except AppError as error:
         if debug:
-            raise
+            from traceback import format_exc
+
+            ui.say(format_exc().rstrip())
         ui.error(error.message, error.hint)
         return error.exit_code
     except KeyboardInterrupt:
@@ -42,10 +44,8 @@ def run_request(request: Request) -> int:
     """Run a parsed command; its exit code. Raises AppError."""
     if request.given.get("quiet"):
         ui.set_quiet(True)
-    # One module a command, imported only when it is asked for.
-    from importlib import import_module
-
-    module = import_module(f"ramalama_like.cli.{request.command.partition(' ')[0]}")
+    # One module a command, imported only when it is asked for; importlib would cost more than most of them.
+    module = __import__(f"ramalama_like.cli.{request.command.partition(' ')[0]}", fromlist=["execute"])
     code: int = module.execute(request)
     return code
 

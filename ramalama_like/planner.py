@@ -44,7 +44,7 @@ class Situation:
 
     port: int  # the port that was asked for, or the first free one
     port_origin: str
-    runtime_dir: str  # the user's own folder for sockets
+    runtime_dir: str  # this program's own folder for sockets
     environment: Mapping[str, str]  # the user's variables that concern accelerators
     program: tuple[str, ...]  # how this program is started
     native_server: tuple[str, ...] = ("llama-server",)  # how llama.cpp's server is started without an engine
@@ -371,7 +371,7 @@ def wants_socket(request: Request, settings: Settings, engine: EngineFacts, fact
 
 def socket_folder(runtime_dir: str, name: str) -> str:
     """The folder that holds the API's socket of the container ``name``."""
-    return f"{runtime_dir}/ramalama-like/{name}"
+    return f"{runtime_dir}/{name}"
 
 
 def _security(settings: Settings) -> Security:

@@ -94,12 +94,24 @@ class Child:
         """Wait for its end, at most ``timeout_s`` seconds. Its exit code, or None where it still runs."""
         if self._code is None and timeout_s is None:
             self._ended(os.waitpid(self.pid, 0)[1])
-        deadline = _now() + (timeout_s or 0)
-        pause = 0.002
-        while self.poll() is None and (left := deadline - _now()) > 0:
-            _sleep(min(pause, left))
-            pause = min(pause * 1.5, 0.1)
-        return self._code
+        if self._code is None and timeout_s is not None:
+            self._wait_for_end(timeout_s)
+        return self.poll()
+
+    def _wait_for_end(self, timeout_s: float) -> None:
+        try:
+            handle = os.pidfd_open(self.pid)  # Linux 5.3: readable when the process has ended
+        except (AttributeError, OSError):
+            deadline = _now() + timeout_s
+            while self.poll() is None and _now() < deadline:
+                _sleep(0.005)
+            return
+        from select import select
+
+        try:
+            select([handle], [], [], timeout_s)
+        finally:
+            os.close(handle)
 
     def _ended(self, status: int) -> None:
         self._code = os.waitstatus_to_exitcode(status)

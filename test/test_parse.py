@@ -196,6 +196,7 @@ def test_parsing_and_merging_import_nothing_slow() -> None:
         "load_settings(parse_argv(line), {'HOME': '/nonexistent', 'RAMALAMA_PORT': '81'}, '/nonexistent')\n"
         f"print(sorted(set({slow!r}) & (set(sys.modules) - before)))"
     )
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{program}"],
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{program}"
+    command = [sys.executable, "-I", "-S", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

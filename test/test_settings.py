@@ -109,10 +109,12 @@ def test_the_strongest_layer_wins(tmp_path_factory: pytest.TempPathFactory, key:
 def test_only_conf_files_count_as_drop_ins(tmp_path: Path) -> None:
     folder = tmp_path / "etc/ramalama/ramalama.conf.d"
     folder.mkdir(parents=True)
-    for name in ("a.conf", ".hidden.conf", "b.conf~", "b.conf.rpmsave", "c.conf"):
+    # Enough of them that a folder's own order is never the order of names by chance.
+    good = [f"{letter}.conf" for letter in "mcxfaqdz"]
+    for name in (*good, ".hidden.conf", "b.conf~", "b.conf.rpmsave"):
         (folder / name).write_text("[ramalama]\n")
     loaded = load_settings(Request("run"), {"HOME": "/nowhere"}, str(tmp_path))
-    assert loaded.files == (f"{folder}/a.conf", f"{folder}/c.conf")
+    assert loaded.files == tuple(f"{folder}/{name}" for name in sorted(good))
 
 
 def test_tables_are_merged_key_by_key_and_lists_are_extended_by_flags(tmp_path: Path) -> None:

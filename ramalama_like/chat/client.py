@@ -6,6 +6,8 @@ while the model loads).
 
 from __future__ import annotations
 
+from itertools import count
+
 from ramalama_like.errors import AppError, TimedOut, ValueProblem
 from ramalama_like.value import value
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 10.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.010, 0.200
+FIRST_PATIENCE_S, LONGEST_PATIENCE_S = 0.050, 2.0
 
 
 class ServerGone(AppError):
@@ -67,29 +70,59 @@ def parse_address(url: str) -> Address:
     return Address(parts.scheme, host, port or default, parts.path.rstrip("/") or "/v1")
 
 
-def is_healthy(address: Address) -> bool:
-    """Whether the server answers and is ready. Never raises: not yet is an answer too."""
+def is_healthy(address: Address, timeout_s: float = 2.0) -> bool:
+    """Whether the server answers and is ready. Never raises: not yet is an answer too.
+
+    Written for being asked often while the server starts: it needs no HTTP library, whose import would take time
+    from the engine on a small machine.
+    """
+    import socket
+
     try:
-        connection = _connect(address, 2.0)
-        try:
-            connection.request("GET", "/health")
-            return connection.getresponse().status in (200, 404)  # 404: a server that has no such page, but is there
-        finally:
-            connection.close()
-    except (OSError, _http_error()):
+        if address.scheme == "unix":
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.settimeout(timeout_s)
+        else:
+            connection = socket.create_connection((address.host, address.port), timeout_s)
+        with connection:
+            if address.scheme == "unix":
+                connection.connect(address.host)
+            elif address.scheme == "https":
+                import ssl
+
+                connection = ssl.create_default_context().wrap_socket(connection, server_hostname=address.host)
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            words = connection.recv(64).split()
+    except (OSError, UnicodeError):
         return False
+    # 404: a server that has no such page, but is there.
+    return len(words) > 1 and words[0].startswith(b"HTTP/") and words[1] in (b"200", b"404")
 
 
 def wait_healthy(address: Address, timeout_s: float) -> None:
     """Wait until the server is ready. Raises TimedOut after ``timeout_s`` seconds."""
     from time import monotonic, sleep
 
-    deadline, pause = monotonic() + timeout_s, FIRST_PAUSE_S
-    while not is_healthy(address):
+    deadline = monotonic() + timeout_s
+    for patience, pause in polling():
+        if is_healthy(address, patience):
+            return
         if monotonic() > deadline:
             raise TimedOut(f"{address.text}: not ready within {timeout_s:g} seconds", "see the server's log")
         sleep(pause)
-        pause = min(pause * 1.3, LONGEST_PAUSE_S)
+
+
+def polling() -> Iterator[tuple[float, float]]:
+    """How long to wait for an answer to each attempt, and before the next one, in seconds, without end.
+
+    While podman sets up a published port, it holds the port with a listener that never answers, so the first attempts
+    must be given up soon; a busy server may need longer, so patience grows.
+    """
+    patience, pause = FIRST_PATIENCE_S, FIRST_PAUSE_S
+    for number in count():
+        yield patience, pause
+        if number > 50:
+            patience, pause = min(patience * 1.2, LONGEST_PATIENCE_S), min(pause * 1.2, LONGEST_PAUSE_S)
 
 
 def list_models(address: Address, api_key: str = "") -> list[str]:

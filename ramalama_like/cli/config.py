@@ -97,16 +97,3 @@ def _as_json(loaded: LoadedSettings) -> str:
         shown[option.key] = {"value": None if name in SECRETS else setting.value, "origin": setting.origin}
     content = {"files": list(loaded.files), "settings": shown, "warnings": list(loaded.warnings)}
     return dumps(content, indent=4) + "\n"
-
-
-def execute(request: Request) -> int:
-    """Run the command; its exit code. Raises AppError."""
-    from ramalama_like import ui
-    from ramalama_like.settings import load_settings
-
-    loaded = load_settings(request)
-    for warning in loaded.warnings:
-        ui.warn(warning)
-    asked = loaded.settings
-    ui.write(show_config(loaded, origin=asked.origin.value, json=asked.json.value))
-    return 0

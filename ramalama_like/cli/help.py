@@ -332,11 +332,3 @@ class _Watched:
     def process(self, value: Any, state: Any) -> None:
         self._flags.met[self._option.dest] = self._spelling
         self._option.process(value, state)
-
-
-def execute(request: Request) -> int:
-    """Run the command; its exit code. Raises UsageError for a command that does not exist."""
-    from ramalama_like import ui
-
-    ui.write(show_help(" ".join(request.arguments)))
-    return 0

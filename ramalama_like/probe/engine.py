@@ -137,7 +137,7 @@ def _cache_lines(cache_dir: str) -> list[str]:
 
 
 def _cache_file(cache_dir: str) -> str:
-    return os.path.join(cache_dir, "ramalama-like", "engines.tsv")
+    return os.path.join(cache_dir, "engines.tsv")
 
 
 def _stamp(path: str) -> str:

@@ -1,6 +1,6 @@
 """Real engines for the tests of this folder; README.md tells how to get them.
 
-Without an engine a test is skipped and says why; with RAMALAMA_TEST_REQUIRE_ENGINES set, it fails.
+Without an engine a test is skipped and says why; with ENGINE_TEST_REQUIRED set, it fails.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Engine:
 
 
 def is_required() -> bool:
-    return bool(os.environ.get("RAMALAMA_TEST_REQUIRE_ENGINES"))
+    return bool(os.environ.get("ENGINE_TEST_REQUIRED"))
 
 
 def refuse(reason: str) -> NoReturn:
@@ -102,9 +102,9 @@ def check_engine(engine: Engine) -> Engine:
 def engine(request: pytest.FixtureRequest) -> Engine:
     """Each engine in turn, as the user who runs the tests."""
     name: str = request.param
-    wanted = os.environ.get("RAMALAMA_TEST_ENGINES", "podman,docker").split(",")
+    wanted = os.environ.get("ENGINE_TEST_ENGINES", "podman,docker").split(",")
     if name not in wanted:
-        refuse(f"{name} is not among RAMALAMA_TEST_ENGINES={','.join(wanted)}")
+        refuse(f"{name} is not among ENGINE_TEST_ENGINES={','.join(wanted)}")
     program = shutil.which(name)
     if program is None:
         refuse(f"there is no {name} on PATH")
@@ -115,8 +115,8 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 def rootless_podman() -> Engine:
     """podman as an unprivileged user; its folder is that user's home."""
     names = ("USER", "HOME", "RUNTIME_DIR", "CONTAINERS_CONF", "STORAGE_CONF")
-    values = {name: os.environ.get(f"RAMALAMA_TEST_ROOTLESS_{name}", "") for name in names}
-    missing = [f"RAMALAMA_TEST_ROOTLESS_{name}" for name, value in values.items() if not value]
+    values = {name: os.environ.get(f"ENGINE_TEST_ROOTLESS_{name}", "") for name in names}
+    missing = [f"ENGINE_TEST_ROOTLESS_{name}" for name, value in values.items() if not value]
     if missing:
         refuse(f"no unprivileged user for rootless podman ({missing[0]} is not set)")
     program = shutil.which("podman")

@@ -346,11 +346,11 @@ prepare_rootless
 step 'env file'
 write_env CONTAINERS_CONF="$cache/containers.conf" CONTAINERS_STORAGE_CONF="$cache/storage.conf" \
     PODMAN_IGNORE_CGROUPSV1_WARNING=1 DOCKER_HOST="$docker_host" \
-    RAMALAMA_TEST_ENGINES=podman,docker RAMALAMA_TEST_IMAGE="$test_image" RAMALAMA_TEST_BASE_IMAGE="$base_image" \
-    RAMALAMA_TEST_QUADLET="$cache/quadlet/trixie/quadlet" RAMALAMA_TEST_QUADLET_FORKY="$cache/quadlet/forky/quadlet" \
-    RAMALAMA_TEST_ROOTLESS_USER="$rootless_user" RAMALAMA_TEST_ROOTLESS_HOME="/home/$rootless_user" \
-    RAMALAMA_TEST_ROOTLESS_RUNTIME_DIR="$rootless_run" RAMALAMA_TEST_ROOTLESS_CONTAINERS_CONF="$rootless_conf" \
-    RAMALAMA_TEST_ROOTLESS_STORAGE_CONF="$rootless_storage"
+    ENGINE_TEST_ENGINES=podman,docker ENGINE_TEST_IMAGE="$test_image" ENGINE_TEST_BASE_IMAGE="$base_image" \
+    ENGINE_TEST_QUADLET="$cache/quadlet/trixie/quadlet" ENGINE_TEST_QUADLET_FORKY="$cache/quadlet/forky/quadlet" \
+    ENGINE_TEST_ROOTLESS_USER="$rootless_user" ENGINE_TEST_ROOTLESS_HOME="/home/$rootless_user" \
+    ENGINE_TEST_ROOTLESS_RUNTIME_DIR="$rootless_run" ENGINE_TEST_ROOTLESS_CONTAINERS_CONF="$rootless_conf" \
+    ENGINE_TEST_ROOTLESS_STORAGE_CONF="$rootless_storage"
 step ''
 echo "prepare: ready in $(elapsed_since "$began"); source the file named below, stop with: $here/prepare.sh --stop"
 echo "$env_file" >&3

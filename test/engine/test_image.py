@@ -19,7 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from engine.conftest import Engine
 
-MODEL = Path(os.environ.get("RAMALAMA_TEST_MODEL", Path(__file__).parents[2] / "ramalama_like/data/demo/demo.gguf"))
+MODEL = Path(os.environ.get("ENGINE_TEST_MODEL", Path(__file__).parents[2] / "ramalama_like/data/demo/demo.gguf"))
 CONTAINER = ("run", "--rm", "--label", "ai.ramalama")
 LOCKED = ("--cap-drop=all", "--security-opt=no-new-privileges", "--read-only")
 ALONE = ("--network", "none", *LOCKED)
