@@ -267,7 +267,9 @@ def explain_end(code: int, lines: list[str], what: str) -> AppError:
         if row["text"].lower() in text:
             return ChildFailed(f"{what} {how}: {row['why']}", row["hint"], exit_code)
     said = next((line for line in reversed(lines) if line.strip()), "")
-    return ChildFailed(f"{what} {how}" + (f": {said.strip()}" if said else ""), "see its last lines above", exit_code)
+    if not said:
+        return ChildFailed(f"{what} {how} and without a word", exit_code=exit_code)
+    return ChildFailed(f"{what} {how}: {said.strip()}", "see its last lines above", exit_code)
 
 
 def show_progress_of_pull(line: str) -> None:

@@ -90,10 +90,16 @@ class Derived(Base):
     c: tuple[int, ...] = ()
 
 
+@value
+class Same(Base):
+    """A kind of its own, though it holds the same fields."""
+
+
 def test_inheritance_checks_and_matching() -> None:
     derived = Derived(1, c=(2,))
     assert (repr(derived), derived.twice) == ("Derived(a=1, b='b', c=(2,))", 2)
     assert derived != Base(1)
+    assert Base(1) != Same(1)
     assert Base(1) != (1, "b")
     with pytest.raises(ValueError, match="negative"):
         replace(derived, a=-1)

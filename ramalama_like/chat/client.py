@@ -50,6 +50,12 @@ class Address:
         return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}{self.base}"
 
 
+def preload() -> None:
+    """Import now what the first exchange will need."""
+    import json  # noqa: F401
+    from http.client import HTTPConnection  # noqa: F401
+
+
 def parse_address(url: str) -> Address:
     """Take a base address apart. Raises ValueProblem for one that names no server."""
     if url.startswith("unix:"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like import ui
-from ramalama_like.chat.client import ServerGone
+from ramalama_like.chat.client import ServerGone, preload
 from ramalama_like.errors import AppError
 from ramalama_like.execute import RunningServer, show_progress_of_pull
 from ramalama_like.launch import prepare
@@ -27,6 +27,8 @@ def execute(request: Request) -> int:
     settings = decided.loaded.settings
     try:
         with RunningServer(decided.plan, log_sink=ui.say if settings.debug.value else show_progress_of_pull) as server:
+            # The client is loaded while the engine starts, not afterwards.
+            preload()
             server.wait_ready()
             if settings.keepalive.value:
                 _limit_session(settings.keepalive.value)
