@@ -107,6 +107,7 @@ def _with_tag(ref: str, origin: str) -> str:
     """The reference with ``:latest`` if it has neither tag nor digest. The colon of a registry's port is no tag."""
     ref = ref.strip()
     if not ref or ref.startswith("-") or any(character.isspace() for character in ref):
-        raise ValueProblem(f"{origin}: {ref!r} is not the name of an image", "Such as quay.io/ramalama/ramalama:0.25.")
+        raise ValueProblem(f"{origin}: {ref!r} is not the name of an image",
+                           "write it like quay.io/ramalama/ramalama:0.25")  # fmt: skip
     last = ref.rpartition("/")[2]
     return ref if "@" in last or ":" in last else f"{ref}:latest"

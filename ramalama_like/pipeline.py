@@ -82,12 +82,10 @@ def check_executable(request: Request, decided: Decided) -> None:
 def _situation(request: Request, merged: Settings, facts: HostFacts, engine: EngineFacts, model: Model
                ) -> planner.Situation:  # fmt: skip
     runtime_dir = settings.runtime_dir()
-    if planner.wants_socket(request, merged, engine, facts):
-        port, origin = _free_slot(runtime_dir, model.alias, merged.port.value), "default"
-    elif request.command in ("run", "serve"):
-        port, origin = _choose_port(request, merged, facts)
+    if request.command in ("bench", "perplexity") or planner.wants_socket(request, merged, engine, facts):
+        port, origin = _free_slot(runtime_dir, model.alias, merged.port.value, facts), "default"
     else:
-        port, origin = merged.port.value, "default"
+        port, origin = _choose_port(request, merged, facts)
     native = engine.kind == "none"
     return planner.Situation(
         port=port, port_origin=origin, runtime_dir=runtime_dir, program=own_program(),
@@ -97,10 +95,12 @@ def _situation(request: Request, merged: Settings, facts: HostFacts, engine: Eng
     )  # fmt: skip
 
 
-def _free_slot(runtime_dir: str, alias: str, first: int) -> int:
-    # No port is opened; the number only keeps the names of several conversations apart.
-    for port in range(first, first + PORTS_TRIED + 1):
-        if folder_is_free(planner.socket_folder(runtime_dir, planner.container_name(alias, port))):
+def _free_slot(runtime_dir: str, alias: str, first: int, facts: HostFacts) -> int:
+    # No port is opened; the number only keeps names apart: those of several conversations, and those of servers that
+    # have a port.
+    for port in range(first, min(first + PORTS_TRIED, 65535) + 1):
+        folder = planner.socket_folder(runtime_dir, planner.container_name(alias, port))
+        if not facts.is_this_machine or (folder_is_free(folder) and port_is_free("127.0.0.1", port)):
             return port
     return first
 

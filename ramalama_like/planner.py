@@ -10,11 +10,12 @@ from __future__ import annotations
 import os.path
 
 from ramalama_like.accelerator import Accelerator, choose_accelerator
+from ramalama_like.data import load_table
 from ramalama_like.errors import NotBuiltYet, ValueProblem
 from ramalama_like.image import choose_image
 from ramalama_like.plan import Container, Endpoint, Mount, Plan, Publish, Security
 from ramalama_like.runtimes import llama_cpp
-from ramalama_like.value import value
+from ramalama_like.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,9 +113,8 @@ class _Drawing:
             accelerator=self.accelerator, facts_arch=self.facts.arch, family=settings.image_family,
             explicit=settings.image, overrides=settings.images, default_image=settings.default_image,
         )  # fmt: skip
-        if not image.ref:
-            raise ValueProblem(f"--backend {self.accelerator.backend}: no container image can use it",
-                               "run natively with --nocontainer, or choose another back end")  # fmt: skip
+        if not self._is_server() and not settings.image.value:
+            image = _with_tools(image)
         self.warnings += image.warnings
         socket_folder = self._socket_folder()
         mounts = [Mount(file.path, f"{MODELS}/{file.name}") for file in self.model.files]
@@ -392,10 +392,17 @@ def _pairs(env: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
     return tuple(pairs)
 
 
+def _with_tools(image: Image) -> Image:
+    """The image that also holds the tools, where a family has one image for the server and another for everything."""
+    for row in load_table("engines")["entrypoint"]:
+        if image.ref.startswith(row["prefix"]) and "instead" in row:
+            ref = row["instead"] + image.ref[len(row["prefix"]) :]
+            return replace(image, ref=ref, why=f"{image.why}, with the tools that {image.ref} lacks")
+    return image
+
+
 def _for_entrypoint(ref: str, command: tuple[str, ...]) -> tuple[str, ...]:
     """The words after the image, for images that start something by themselves."""
-    from ramalama_like.data import load_table
-
     for row in load_table("engines")["entrypoint"]:
         if ref.startswith(row["prefix"]):
             if command[0] not in row["words"]:

@@ -14,8 +14,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from ramalama_like import main, ui
+from ramalama_like.probe.engine import ask_version, remember_engine
+from ramalama_like.settings import find_program, user_cache_dir
 
 TEST = Path(__file__).parent
 ROOT = TEST.parent
@@ -39,7 +42,7 @@ class Result:
 def run_cli(*argv: str) -> Result:
     """Run a command line in this process, which is fast. Its input is empty; its output is caught at descriptors."""
     hook, saved = sys.excepthook, [os.dup(number) for number in range(3)]
-    with open(os.devnull, "rb") as nothing, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    with open(os.devnull, "rb") as nothing, _elsewhere() as out, _elsewhere() as err:
         try:
             for number, file in enumerate((nothing, out, err)):
                 os.dup2(file.fileno(), number)
@@ -53,6 +56,10 @@ def run_cli(*argv: str) -> Result:
             sys.excepthook = hook
             ui.set_quiet(False)
         return Result(code, *(os.fsdecode(os.pread(file.fileno(), 1 << 24, 0)) for file in (out, err)))
+
+
+def _elsewhere() -> IO[bytes]:
+    return tempfile.TemporaryFile(dir="/tmp")  # not in TMPDIR, which tests watch
 
 
 def run_program(
@@ -112,6 +119,10 @@ class Recorder:
     @property
     def path(self) -> str:
         return str(self.folder / "bin")
+
+    def make_known(self) -> None:
+        """Put the engine's answer into the cache, as a successful start does: tests with many starts go faster."""
+        remember_engine(find_program(self.kind), ask_version(self.kind), user_cache_dir())
 
     def take(self) -> list[list[str]]:
         """Every call since the last time, in order, with the name of the program first."""

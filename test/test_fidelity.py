@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ramalama_like import pipeline
 from ramalama_like.cli.parse import parse_argv
-from ramalama_like.facts import HostFacts
+from ramalama_like.facts import HostFacts, facts_from_plain, facts_to_plain
 from ramalama_like.options import BACKENDS, COMMANDS, options_of
 from ramalama_like.probe import probe
 from ramalama_like.render.argv import render_steps
@@ -28,16 +28,6 @@ Install = Callable[..., Recorder]
 STARTERS = [name for name, command in COMMANDS.items() if command.starts]
 # Not the range that the kernel takes ports for connections from; different for test runs side by side.
 PORT = 20000 + os.getpid() % 10000
-# A recorded machine on which each backend finds its hardware.
-MACHINES = {
-    "vulkan": "radeon-890m",
-    "rocm": "two-mi300x",
-    "cuda": "rtx-4090",
-    "sycl": "laptop-nvidia-and-intel",
-    "intel": "laptop-nvidia-and-intel",
-    "openvino": "laptop-nvidia-and-intel",
-}
-
 # Options by name with the words that give them. Together with EXEMPT they are all that there is, as a test demands.
 SERVER = {
     "host": ("--host", "127.0.0.2"),
@@ -138,39 +128,51 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, recorder: Recorder) -> None:
     monkeypatch.setattr(sys, "argv", [f"{recorder.path}/{PROGRAM}"])
 
 
-def machine_for(backend: str) -> HostFacts:
-    """A recorded machine that has the hardware, taken for the one that the program runs on."""
-    return replace(probe(str(HOSTS / MACHINES.get(backend, "no-gpu"))), root="/")
+def read_machine() -> HostFacts:
+    """Two recorded machines together, taken for the one that the program runs on: a card of each vendor."""
+    both = probe(str(HOSTS / "laptop-nvidia-and-intel"))
+    text = json.dumps(facts_to_plain(probe(str(HOSTS / "radeon-890m"))))
+    amd = facts_from_plain(json.loads(text.replace("renderD128", "renderD190").replace("/card", "/card9")))
+    return replace(both, root="/", gpus=both.gpus + amd.gpus, kfd_nodes=amd.kfd_nodes, nodes=both.nodes + amd.nodes)
 
 
-def executed(recorder: Recorder, argv: Sequence[str]) -> tuple[Result, list[list[str]]]:
-    """The real execution: what it said, and what it asked the engine to run."""
-    recorder.take()
-    result = run_cli(*argv)
-    return result, recorder.take_runs()
+MACHINE = read_machine()
 
 
-def shown(recorder: Recorder, argv: Sequence[str]) -> tuple[Result, list[list[str]]]:
-    """The dry run: what it said, and what the programs receive when a shell is given its output."""
-    result = run_cli("--dryrun", *argv)
-    assert [call for call in recorder.take() if call[1] == "run"] == []
-    return result, recorder.shell(result.out) if result.out else []
+def compare(recorder: Recorder, *lines: Sequence[str]) -> list[list[list[str]]]:
+    """Hold the dry run of command lines to their execution.
+
+    Returns for each what the programs received from the shell; nothing where dry run and execution were refused alike.
+    """
+    dry_runs = [run_cli("--dryrun", *argv) for argv in lines]
+    assert recorder.take_runs() == []
+    received = recorder.shell("".join(dry.out for dry in dry_runs))
+    all_calls = []
+    for argv, dry in zip(lines, dry_runs, strict=True):
+        real = run_cli(*argv)
+        runs = recorder.take_runs()
+        if dry.code:
+            assert (dry.out, dry.code, dry.err, []) == ("", real.code, real.err, runs)
+            all_calls.append([])
+            continue
+        assert len(runs) == 1, real.err
+        calls, received = received[: 1 + (argv[0] == "run")], received[1 + (argv[0] == "run") :]
+        assert calls[0] == runs[0]
+        assert [call[0] for call in calls[1:]] == [PROGRAM] * (argv[0] == "run")
+        all_calls.append(calls)
+    assert received == []
+    return all_calls
 
 
-def compare(recorder: Recorder, argv: Sequence[str]) -> list[list[str]]:
-    """Hold a dry run to the execution after it. Returns the calls, or nothing where both were refused alike."""
-    dry, calls = shown(recorder, argv)
-    real, runs = executed(recorder, argv)
-    if dry.code:
-        assert (dry.out, dry.code, dry.err, []) == ("", real.code, real.err, runs)
-        return []
-    assert runs == [call for call in calls if call[0] != PROGRAM], real.err
-    assert len(runs) == 1
-    plan = pipeline.decide(parse_argv(argv)).plan
-    assert calls == [list(step.argv) for step in render_steps(plan)]
-    assert [call for call in calls if call[0] == PROGRAM] == ([list(plan.chat)] if plan.chat else [])
-    if plan.chat:
-        parse_argv(plan.chat[1:])
+def compare_one(recorder: Recorder, argv: Sequence[str]) -> list[list[str]]:
+    """As ``compare``; the chat line of a plan, too, must arrive as it was planned, and must be understood."""
+    (calls,) = compare(recorder, argv)
+    if calls:
+        plan = pipeline.decide(parse_argv(argv)).plan
+        assert calls == [list(step.argv) for step in render_steps(plan)]
+        assert calls[1:] == ([list(plan.chat)] if plan.chat else [])
+        for chat in calls[1:]:
+            parse_argv(chat[1:])
     return calls
 
 
@@ -204,20 +206,22 @@ def test_shell_and_execution_agree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recorder = fake_engine(engine)
+    recorder.make_known()
     stand_in(monkeypatch, recorder)
     words = {**files, "KIND": recorder.kind}
     chosen = [words.get(w, w) for name, ws in OPTION_SETS[options].items() if name in options_of(command) for w in ws]
     refused = options == "only-podman" and recorder.kind == "docker"
+    lines = []
     for number, backend in enumerate(BACKENDS):
         prompt = ["it's a", "$(prompt)"] if command == "run" else []
         # Options before and after the model.
         split = len(chosen) if number % 2 else 0
-        argv = [command, *chosen[:split], "--backend", backend, files["MODEL"], *chosen[split:], *prompt]
-        if options != "none":
-            monkeypatch.setattr(pipeline, "probe", lambda _root, backend=backend: machine_for(backend))
-        calls = compare(recorder, argv)
-        old_cdi = engine == "docker-20.10" and backend == "cuda" and options == "only-podman"
-        assert bool(calls) != (refused or old_cdi), argv
+        lines.append([command, *chosen[:split], "--backend", backend, files["MODEL"], *chosen[split:], *prompt])
+    if options != "none":
+        # The machine at hand has none of the hardware, or only some of it.
+        monkeypatch.setattr(pipeline, "probe", lambda _root: MACHINE)
+    for argv, calls in zip(lines, compare(recorder, *lines), strict=True):
+        assert bool(calls) != refused, argv
 
 
 @pytest.mark.parametrize("flag", ["keep_groups", "authfile", "tls_verify"])
@@ -227,27 +231,24 @@ def test_what_docker_lacks_is_refused_alike(
 ) -> None:
     recorder = fake_engine(engine)
     words = [files.get(word, word) for word in ONLY_PODMAN[flag]]
-    assert compare(recorder, ["serve", files["MODEL"], *words]) == []
+    assert compare_one(recorder, ["serve", files["MODEL"], *words]) == []
 
 
 def test_devices_were_really_passed(
     fake_engine: Install, files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recorded machines give the comparison above something to compare."""
+    monkeypatch.setattr(pipeline, "probe", lambda _root: MACHINE)
     found = {}
-    for backend in MACHINES:
-        monkeypatch.setattr(pipeline, "probe", lambda _root, backend=backend: machine_for(backend))
-        recorder = fake_engine("podman-5.4") if not found else recorder
-        (call,) = compare(recorder, ["serve", "--backend", backend, files["MODEL"]])
-        found[backend] = [word for before, word in zip(call, call[1:], strict=False) if before == "--device"]
-    assert found == {
-        "vulkan": ["/dev/dri/renderD128"],
-        "rocm": ["/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129"],
-        "cuda": ["nvidia.com/gpu=all"],
-        "sycl": ["/dev/dri/renderD128"],
-        "intel": ["/dev/dri/renderD128"],
-        "openvino": ["/dev/dri/renderD128"],
-    }
+    for engine in ("podman-5.4", "docker-20.10"):
+        recorder = fake_engine(engine)
+        backends = ("cpu", "vulkan", "rocm", "cuda", "sycl")
+        for backend, (call,) in zip(
+            backends, compare(recorder, *(["serve", "--backend", b, files["MODEL"]] for b in backends)), strict=True
+        ):
+            pairs = zip(call, call[1:], strict=False)
+            found[engine, backend] = [word for flag, word in pairs if flag in ("--device", "--gpus")]
+    assert found == {}
 
 
 def test_the_program_that_chat_starts(
@@ -331,8 +332,10 @@ def recording(which: str) -> Iterator[tuple[Recorder, Path]]:
         patch.setenv("FAKE_RECORDS", str(folder / "records"))
         patch.setenv("FAKE_VERSION", version)
         patch.setenv("XDG_RUNTIME_DIR", str(folder / "run"))
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         stand_in(patch, recorder)
         patch.chdir(folder)
+        recorder.make_known()
         yield recorder, folder
 
 
@@ -351,7 +354,7 @@ def test_any_value_arrives_unchanged(which: str, command: str, options: list[str
         takes = {flag for option in options_of(command).values() for flag in option.flags}
         assume({word.partition("=")[0] for word in options if word.startswith("--") and word.partition("=")[0]
                 in {**VALUES, **RARE}} <= takes)  # fmt: skip
-        compare(recorder, [command, *options, *text, "--", str(model), *(prompt if command == "run" else ())])
+        compare_one(recorder, [command, *options, *text, "--", str(model), *(prompt if command == "run" else ())])
 
 
 FILE_NAMES = (
@@ -374,7 +377,7 @@ def test_any_path_arrives_unchanged(
         (folder / folder_name).mkdir()
         (folder / folder_name / name).write_bytes(language_model())
         path = f"{folder}/{folder_name}/{name}" if whole else f"./{folder_name}/{name}"
-        calls = compare(recorder, [command, "--selinux", selinux, "--", path])
+        calls = compare_one(recorder, [command, "--selinux", selinux, "--", path])
         source = f"{folder}/{folder_name}/{name}"
         if calls:
             assert any(source in word for word in calls[0])
@@ -394,7 +397,7 @@ def test_json_and_text_are_the_same_lists(command: str, options: list[str], prom
             steps = [step["argv"] for step in json.loads(document.out)["steps"]]
             assert text.out == "".join(f"{shlex.join(argv)}\n" for argv in steps)
             if "\n" not in "".join(argv):
-                assert [shlex.split(line) for line in text.out.splitlines()] == steps
+                assert [shlex.split(line) for line in text.out.split("\n")[:-1]] == steps
 
 
 # A dry run changes nothing, and talks where it should.

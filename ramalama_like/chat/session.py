@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HELP = "/clear forgets the conversation, /bye (or Ctrl-D) leaves, Ctrl-C stops an answer. \\ at the end: one more line."
+HELP = "/clear forgets, /bye or Ctrl-D leaves, Ctrl-C stops an answer, \\ continues a line."
 YELLOW, PLAIN = "\x1b[33m", "\x1b[0m"
 
 
@@ -77,7 +77,7 @@ class Session:
                 self.messages.clear()
                 self.say("The conversation is forgotten.")
             elif word.startswith("/") and " " not in word and "/" not in word[1:]:
-                self.say(f"{word} is no command. {HELP}")
+                self.say(f"{word} is no command.\n{HELP}")
             elif word:
                 try:
                     self.ask(prompt)

@@ -27,7 +27,7 @@ def execute(request: Request) -> int:
     lines = []
     for what, value, why, origin in plan.decisions:
         lines.append(f"{what}: {value}")
-        lines.append(f"    because {why}" + ("" if origin == "default" else f" (from {origin})"))
+        lines.append(f"    why: {why}" + ("" if origin == "default" else f" ({origin})"))
         if what == "accelerator":
             losers = [candidate for candidate in plan.accelerator.candidates if not candidate.chosen]
             lines += [f"    not {candidate.backend}: {candidate.why}" for candidate in losers]

@@ -379,6 +379,7 @@ TABLES: dict[str, dict[str, Any]] = {
                 "words": {
                     "llama-server": "",
                 },
+                "instead": "ghcr.io/ggml-org/llama.cpp:full",
             },
             {
                 "prefix": "ghcr.io/ggml-org/llama.cpp:full",

@@ -304,3 +304,20 @@ def test_rootless_podman(rootless_podman: Engine, tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (0, FIXED_ANSWER + "\n"), done.stderr
     finally:
         shutil.rmtree(copy, ignore_errors=True)
+
+
+def test_servers_conversations_and_tools_side_by_side(user: User) -> None:
+    """Names do not collide: each takes the next number."""
+    served = user.types("serve", "-d", "demo")
+    assert served.returncode == 0, served.stderr
+    running = user.starts("run", "demo")
+    try:
+        wait_for(lambda: len(user.engine.containers()) == 2, "the conversation's container runs")
+        bench = user.types("bench", "demo", "--format", "json", "--runtime-args", "-p 16 -n 8 -r 1")
+        assert bench.returncode == 0, bench.stderr
+        other = user.types("run", "demo", "--temp", "0", FIXED_PROMPT)
+        assert (other.returncode, other.stdout) == (0, FIXED_ANSWER + "\n"), other.stderr
+    finally:
+        running.communicate(FIXED_PROMPT, timeout=WITHIN_S)
+        user.types("stop", "--all")
+    assert running.returncode == 0
