@@ -98,6 +98,7 @@ class Settings:
     # What the program itself does.
     dryrun: Setting[str] = option(
         "", "--dryrun", "--dry-run", kind="dryrun", on=ALL, choices=("text", "json"), group="Program",
+        variables=("RAMALAMA_DRYRUN",),
         metavar="[=json]",
         help="Print exactly the commands that would be executed, and change nothing (--dryrun=json: the whole plan).",
     )  # fmt: skip

@@ -13,6 +13,7 @@ from ramalama_like.accelerator import Accelerator, choose_accelerator
 from ramalama_like.data import load_table
 from ramalama_like.errors import NotBuiltYet, ValueProblem
 from ramalama_like.image import choose_image
+from ramalama_like.options import all_options
 from ramalama_like.plan import Container, Endpoint, Mount, Plan, Publish, Security
 from ramalama_like.runtimes import llama_cpp
 from ramalama_like.value import replace, value
@@ -266,6 +267,8 @@ class _Drawing:
         if socket_folder:
             return Endpoint(socket=f"{socket_folder}/{SOCKET_NAME}"), ("--host", f"{SOCKETS}/{SOCKET_NAME}"), ()
         host = settings.host.value
+        if not host.strip("[]"):
+            raise ValueProblem(f"{settings.host.origin}: the address is empty", "0.0.0.0 stands for all addresses")
         loopback = host in ("127.0.0.1", "localhost", "::1", "[::1]")
         if not loopback:
             self.warnings.append(
@@ -354,9 +357,9 @@ class _Drawing:
         return tuple(rows)
 
     def _other_settings(self) -> list[tuple[str, Setting[object]]]:
-        told = ("engine", "backend", "image", "name", "network", "pull", "port", "threads", "api_key", "dryrun")
+        told = ("backend", "image", "name", "network", "pull", "port", "threads", "api_key")
         return [(name, setting) for name, setting in vars(self.settings).items()
-                if name not in told and not setting.is_default]  # fmt: skip
+                if name not in told and all_options()[name].group != "Program" and not setting.is_default]  # fmt: skip
 
 
 def wants_socket(request: Request, settings: Settings, engine: EngineFacts, facts: HostFacts) -> bool:

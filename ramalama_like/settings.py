@@ -10,34 +10,23 @@ from __future__ import annotations
 import os
 import sys
 
+from ramalama_like.checks import checked, quoted, shown, with_home
 from ramalama_like.errors import NotBuiltYet, UsageError, ValueProblem
-from ramalama_like.options import (
-    COMMANDS,
-    DORMANT_KEYS,
-    FALSE_WORDS,
-    TRUE_WORDS,
-    Setting,
-    Settings,
-    all_options,
-)
+from ramalama_like.options import COMMANDS, DORMANT_KEYS, Setting, Settings, all_options
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from ramalama_like.checks import Found
     from ramalama_like.options import Option
     from ramalama_like.request import Request
-
-    # A raw value, its origin, its name in messages, and the folder that its relative paths start from (None: a flag).
-    Found = tuple[object, str, str, str | None]
 
 PREFIX = "RAMALAMA_"
 # Variables that are read elsewhere, and so are no configuration keys.
 OTHER_VARIABLES = ("RAMALAMA_CONFIG", "RAMALAMA_FORCE_EMOJI", "RAMALAMA_LLAMACPP_RPC_NODES")
-LARGEST = 2**63 - 1  # beyond it no program that we start could read the number
-DURATION_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 @value
@@ -76,7 +65,7 @@ def load_settings(request: Request, environ: Mapping[str, str] | None = None, ro
 
 def _merge(option: Option, layers: Sequence[Found], environ: Mapping[str, str], warnings: list[str]) -> Setting[object]:
     """The value that counts. ``layers`` holds at least one, the strongest last."""
-    chosen, origin = _checked(option, layers[-1], environ), layers[-1][1]
+    chosen, origin = checked(option, layers[-1], home_dir(environ)), layers[-1][1]
     if option.kind == "table":
         tables = [*_lower(option, layers, environ, warnings), (chosen, origin)]
         origins = ", ".join(where for _, where in tables)
@@ -96,7 +85,7 @@ def _lower(
     good: list[tuple[Any, str]] = []
     for layer in layers[:-1]:
         try:
-            good.append((_checked(option, layer, environ), layer[1]))
+            good.append((checked(option, layer, home_dir(environ)), layer[1]))
         except ValueProblem as problem:
             warnings.append(problem.message)
     return good
@@ -121,229 +110,6 @@ def _refuse_unbuilt(request: Request, settings: Settings, warnings: list[str]) -
         raise NotBuiltYet(f"{settings.api.origin}: API {settings.api.value} comes in a later version")
 
 
-# Checking. A value arrives as text (from a flag or variable) or as TOML typed it, and leaves as its kind demands.
-
-
-def _checked(option: Option, found: Found, environ: Mapping[str, str]) -> Any:
-    raw, _, name, folder = found
-    try:
-        if option.kind == "path":
-            return _path(_text(raw), folder, environ)
-        if folder == "" and option.kind in ("list", "table"):
-            raw = _structured(option.kind, _text(raw))
-        fit = _CHECKS[option.kind](raw, option)
-        if option.choices and fit not in option.choices:
-            raise ValueProblem(f"{_quoted(fit)} is not one of {', '.join(_nearest_first(fit, option.choices))}")
-    except ValueProblem as why:
-        raise ValueProblem(f"{name}: {why}") from None
-    return fit
-
-
-def _text(raw: object, *_: object) -> str:
-    if not isinstance(raw, str):
-        raise ValueProblem("not text: put it in quotes")  # the value is not shown, it may be an API key
-    if "\0" in raw:
-        raise ValueProblem("a NUL byte cannot be passed on to any program")
-    return raw
-
-
-def _whole(raw: object, option: Option) -> int:
-    if isinstance(raw, str):
-        digits = raw[1:] if raw[:1] in ("-", "+") else raw
-        if not (digits.isascii() and digits.isdigit()):
-            raise ValueProblem(f"{_quoted(raw)} is not a whole number")
-        # Python refuses, with an exception of its own, to read thousands of digits.
-        raw = int(raw) if len(digits.lstrip("0")) < 20 else LARGEST + 1
-    if not isinstance(raw, int) or isinstance(raw, bool):
-        raise ValueProblem(f"{_shown(raw)} is not a whole number")
-    if abs(raw) > LARGEST:
-        raise ValueProblem("the number is too large")
-    _within(raw, option)
-    return raw
-
-
-def _number(raw: object, option: Option) -> float:
-    if isinstance(raw, str):
-        try:
-            # float() also takes forms that are no numbers to anyone else: 1_0, blanks around it, digits of any script.
-            number = float(raw if raw.isascii() and "_" not in raw and raw == raw.strip() else "")
-        except ValueError:
-            raise ValueProblem(f"{_quoted(raw)} is not a number") from None
-    elif isinstance(raw, int | float) and not isinstance(raw, bool):
-        number = float(raw) if abs(raw) <= sys.float_info.max else float("inf")
-    else:
-        raise ValueProblem(f"{_shown(raw)} is not a number")
-    if number - number != 0:  # neither infinity nor NaN passes
-        raise ValueProblem(f"{_shown(raw)} is not a finite number")
-    _within(number, option)
-    return number
-
-
-def _within(number: float, option: Option) -> None:
-    low, high = option.minimum, option.maximum
-    if low is not None and high is not None and not low <= number <= high:
-        raise ValueProblem(f"{number} is not between {low} and {high}")
-    if low is not None and number < low:
-        raise ValueProblem(f"{number} is less than {low}")
-    if high is not None and number > high:
-        raise ValueProblem(f"{number} is more than {high}")
-
-
-def _truth(raw: object, *_: object) -> bool:
-    word = raw.lower() if isinstance(raw, str) else raw
-    if isinstance(word, bool):
-        return word
-    if word in TRUE_WORDS:
-        return True
-    if word in FALSE_WORDS:
-        return False
-    raise ValueProblem(f"{_shown(raw)} is neither {TRUE_WORDS[0]} nor {FALSE_WORDS[0]}")
-
-
-def _texts(raw: object, *_: object) -> tuple[str, ...]:
-    if not isinstance(raw, list | tuple):
-        raise ValueProblem(f"{_shown(raw)} is not a list")
-    return tuple(_text(member) for member in raw)
-
-
-def _words(raw: object, *_: object) -> tuple[str, ...]:
-    return tuple(word for text in _texts(raw) for word in split_words(text))
-
-
-def _table(raw: object, *_: object) -> dict[str, str]:
-    if not isinstance(raw, dict):
-        raise ValueProblem(f"{_shown(raw)} is not a table")
-    return {_text(key): _text(member) for key, member in raw.items()}
-
-
-def _layers(raw: object, option: Option) -> str:
-    if raw in ("all", "auto"):
-        return str(raw)
-    if isinstance(raw, str) and not (raw.isascii() and raw.lstrip("+-").isdigit()):
-        raise ValueProblem(f"{_quoted(raw)} is neither a number nor all nor auto")
-    number = _whole(raw, option)
-    if number < -1:
-        raise ValueProblem(f"{number} is less than -1")
-    return "all" if number == -1 else str(number)
-
-
-def _duration(raw: object, *_: object) -> str:
-    text = _text(raw)
-    duration_seconds(text)
-    return text
-
-
-def duration_seconds(text: str) -> int:
-    """The length of ``30``, ``90s``, ``5m``, ``1h``, ``2d`` or ``1w``; 0 for the empty string."""
-    if not text:
-        return 0
-    digits = text[:-1] if text[-1] in DURATION_UNITS else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
-        raise ValueProblem(f"{_quoted(text)} is not a duration such as 30, 90s, 5m, 1h, 2d or 1w")
-    return int(digits) * DURATION_UNITS.get(text[-1], 1)
-
-
-def _path(text: str, folder: str | None, environ: Mapping[str, str]) -> str:
-    if not text:
-        raise ValueProblem("the path is empty")
-    # The shell has expanded what stands in a flag already; nobody has expanded a file or a variable.
-    expanded = text if folder is None else _with_home(text, environ)
-    try:
-        return os.path.abspath(os.path.join(folder or "", expanded))
-    except FileNotFoundError:
-        raise ValueProblem(f"{_quoted(text)} is relative, and the current folder no longer exists") from None
-
-
-def _with_home(text: str, environ: Mapping[str, str]) -> str:
-    if text == "~" or text[:2] == "~/":
-        return home_dir(environ) + text[1:]
-    return os.path.expanduser(text) if text[:1] == "~" else text
-
-
-def _structured(kind: str, text: str) -> object:
-    """A list or a table in a variable: separated by commas, or JSON."""
-    if kind == "list":
-        return [member.strip() for member in text.split(",") if member.strip()]
-    import json
-
-    try:
-        parsed = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ValueProblem('the value is not JSON such as {"cuda": "IMAGE"}') from None
-    return parsed
-
-
-_CHECKS: Mapping[str, Callable[[object, Option], object]] = {
-    "str": _text,
-    "int": _whole,
-    "float": _number,
-    "bool": _truth,
-    "flag": _truth,
-    "list": _texts,
-    "args": _words,
-    "table": _table,
-    "layers": _layers,
-    "duration": _duration,
-    "dryrun": _text,
-}
-
-
-def _quoted(text: object) -> str:
-    return f"'{text}'" if str(text).isprintable() else repr(text)
-
-
-def _shown(raw: object) -> str:
-    """A value in an error message, as its file spells it."""
-    if isinstance(raw, bool):
-        return str(raw).lower()
-    if isinstance(raw, list | tuple):
-        return "a list"
-    if isinstance(raw, dict):
-        return "a table"
-    return _quoted(raw) if isinstance(raw, str) else str(raw)
-
-
-def _nearest_first(word: object, known: Iterable[str]) -> list[str]:
-    from difflib import SequenceMatcher
-
-    return sorted(known, key=lambda k: -SequenceMatcher(None, str(word), k).ratio())
-
-
-def split_words(text: str) -> list[str]:
-    """Split text as a POSIX shell would, with quotes and backslashes but without expanding anything.
-
-    The same as ``shlex.split``, whose import alone takes several milliseconds.
-    """
-    words: list[str] = []
-    word: str | None = None
-    quote = ""
-    characters = iter(text)
-    for character in characters:
-        if quote == "'" or (quote and character not in ("\\", quote)):
-            if character == quote:
-                quote = ""
-            else:
-                word = (word or "") + character
-        elif quote and character == quote:
-            quote = ""
-        elif character == "\\":
-            escaped = next(characters, None)
-            if escaped is None:
-                raise ValueProblem(f"a backslash at the end of {text!r} escapes nothing")
-            word = (word or "") + (character if quote and escaped not in ("\\", quote) else "") + escaped
-        elif character in "'\"":
-            quote, word = character, word or ""
-        elif character in " \t\r\n":
-            if word is not None:
-                words.append(word)
-            word = None
-        else:
-            word = (word or "") + character
-    if quote:
-        raise ValueProblem(f"a quotation is not closed in {text!r}")
-    return words if word is None else [*words, word]
-
-
 # Files.
 
 
@@ -351,7 +117,7 @@ def _read_files(environ: Mapping[str, str], root: str, found: dict[str, list[Fou
     """Add what the files say to ``found``; return the names of those that were read."""
     only = environ.get("RAMALAMA_CONFIG", "")
     if only:
-        paths: Iterable[str] = [os.path.abspath(_with_home(only, environ))]
+        paths: Iterable[str] = [os.path.abspath(with_home(only, home_dir(environ)))]
     else:
         paths = _candidates(environ, root)
     read: list[str] = []
@@ -362,7 +128,7 @@ def _read_files(environ: Mapping[str, str], root: str, found: dict[str, list[Fou
             if _says_something(text):
                 _read_table(path, text, found, warnings)
     if only and not read:
-        raise ValueProblem(f"$RAMALAMA_CONFIG: {_quoted(only)} does not exist", "unset it, or name an existing file")
+        raise ValueProblem(f"$RAMALAMA_CONFIG: {quoted(only)} does not exist", "unset it, or name an existing file")
     return read
 
 
@@ -432,6 +198,8 @@ def _read_table(path: str, text: str, found: dict[str, list[Found]], warnings: l
         raise ValueProblem(f"{path}:{line}: {said[:1].lower()}{said[1:]}", "the file must be TOML") from None
     except RecursionError:
         raise ValueProblem(f"{path}: nested too deeply") from None
+    from ramalama_like.toml_lines import key_lines
+
     lines = key_lines(text)
     warnings += [
         f"{path}:{lines[(outside,)]}: {outside} is not in the table [ramalama] and has no effect"
@@ -455,7 +223,7 @@ def _read_table(path: str, text: str, found: dict[str, list[Found]], warnings: l
                 found.setdefault(by_key[dotted], []).append(layer)
             elif dotted in tables:
                 if not isinstance(member, dict):
-                    raise ValueProblem(f"{origin}: {dotted}: {_shown(member)} is not a table")
+                    raise ValueProblem(f"{origin}: {dotted}: {shown(member)} is not a table")
                 walk(member, trail, f"{dotted}.")
             elif dotted not in DORMANT_KEYS:
                 warnings.append(f"{origin}: {_unknown(dotted, by_key)}")
@@ -479,127 +247,6 @@ def _unknown(dotted: str, by_key: Mapping[str, str]) -> str:
     near = [key for key in by_key if key.rpartition(".")[2] == name.rpartition(".")[2]]
     near = near or get_close_matches(name, by_key, 1)
     return f"unknown key {dotted}" + (f"; did you mean {near[0]}?" if near else "")
-
-
-def key_lines(text: str) -> dict[tuple[str | int, ...], int]:
-    """The line of every key in a TOML text that ``tomllib`` accepts, by its path; members of arrays count from 0.
-
-    ``tomllib`` forgets where it found a value, so this walks over the text once more. Since the text is known to be
-    valid, the walk only has to tell keys, strings, brackets and comments apart.
-    """
-    return _KeyLines(text).lines
-
-
-class _KeyLines:
-    def __init__(self, text: str) -> None:
-        self.text = text.replace("\r\n", "\n") + "\n"
-        self.at = 0
-        self.lines: dict[tuple[str | int, ...], int] = {}
-        self.lengths: dict[tuple[str | int, ...], int] = {}  # of arrays that are written as [[tables]]
-        table: tuple[str | int, ...] = ()
-        self.blanks(newlines=True)
-        while self.at < len(self.text):
-            if self.text[self.at] == "[":
-                table = self.header()
-            else:
-                self.pair(table)
-            self.blanks(newlines=True)
-
-    def blanks(self, *, newlines: bool) -> None:
-        while self.at < len(self.text):
-            character = self.text[self.at]
-            if character == "#" and newlines:
-                self.at = self.text.index("\n", self.at)
-            elif character not in " \t\n" or (character == "\n" and not newlines):
-                return
-            else:
-                self.at += 1
-
-    def header(self) -> tuple[str | int, ...]:
-        line = self.line()
-        brackets = 2 if self.text.startswith("[[", self.at) else 1
-        self.at += brackets
-        path: tuple[str | int, ...] = ()
-        parts = self.key()
-        self.at += brackets
-        for place, part in enumerate(parts, 1):
-            path = (*path, part)
-            self.lines.setdefault(path, line)
-            if brackets == 2 and place == len(parts):
-                self.lengths[path] = self.lengths.get(path, 0) + 1
-            if path in self.lengths:
-                path = (*path, self.lengths[path] - 1)
-                self.lines.setdefault(path, line)
-        return path
-
-    def line(self) -> int:
-        return self.text.count("\n", 0, self.at) + 1
-
-    def pair(self, table: tuple[str | int, ...]) -> None:
-        line = self.line()
-        path = table
-        for part in self.key():
-            path = (*path, part)
-            self.lines.setdefault(path, line)
-        self.at += 1  # the equals sign
-        self.value(path)
-
-    def key(self) -> list[str]:
-        parts: list[str] = []
-        while True:
-            self.blanks(newlines=False)
-            start = self.at
-            if self.text[start] in "\"'":
-                import tomllib
-
-                self.string()
-                parts += tomllib.loads(f"{self.text[start : self.at]} = 0")
-            else:
-                while self.text[self.at] not in " \t.=]":
-                    self.at += 1
-                parts.append(self.text[start : self.at])
-            self.blanks(newlines=False)
-            if self.text[self.at] != ".":
-                return parts
-            self.at += 1
-
-    def value(self, path: tuple[str | int, ...]) -> None:
-        self.blanks(newlines=False)
-        first = self.text[self.at]
-        if first in "\"'":
-            self.string()
-        elif first in "[{":
-            self.at += 1
-            self.members(path, "]" if first == "[" else "}")
-        else:
-            while self.text[self.at] not in ",]}#\n":
-                self.at += 1
-
-    def members(self, path: tuple[str | int, ...], end: str) -> None:
-        index = 0
-        while True:
-            self.blanks(newlines=True)
-            if self.text[self.at] in (end, ","):
-                self.at += 1
-                if self.text[self.at - 1] == end:
-                    return
-            elif end == "}":
-                self.pair(path)
-            else:
-                self.lines.setdefault((*path, index), self.line())
-                self.value((*path, index))
-                index += 1
-
-    def string(self) -> None:
-        quote = self.text[self.at]
-        ending = quote * 3 if self.text.startswith(quote * 3, self.at) else quote
-        self.at += len(ending)
-        while not self.text.startswith(ending, self.at):
-            self.at += 2 if quote == '"' and self.text[self.at] == "\\" else 1
-        self.at += len(ending)
-        # A string in three quotes may end in one or two more, which belong to it.
-        while len(ending) == 3 and self.text[self.at] == quote:
-            self.at += 1
 
 
 # Variables.

@@ -26,6 +26,12 @@ UNSET = ("NO_COLOR", "CLICOLOR", "FORCE_COLOR", "XDG_CONFIG_HOME", "XDG_DATA_HOM
          "XDG_CONFIG_DIRS", "XDG_DATA_DIRS", "HF_HOME", "HF_TOKEN", "CONTAINER_HOST", "DOCKER_HOST")  # fmt: skip
 
 
+@pytest.fixture(autouse=True, scope="session")
+def base_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pytest keeps its own folders: made before any test has a TMPDIR of its own, which goes with it."""
+    return tmp_path_factory.getbasetemp()
+
+
 @pytest.fixture(autouse=True)
 def world(request: pytest.FixtureRequest) -> Iterator[Path]:
     """The folder that holds HOME, TMPDIR and all that this program may read or write."""

@@ -211,8 +211,10 @@ def test_shell_and_execution_agree(
     words = {**files, "KIND": recorder.kind}
     chosen = [words.get(w, w) for name, ws in OPTION_SETS[options].items() if name in options_of(command) for w in ws]
     refused = options == "only-podman" and recorder.kind == "docker"
+    # Two of the sets meet every back end on every engine, the others a third of them on each engine in turn.
+    backends = BACKENDS if options in ("none", "container") else BACKENDS[list(ENGINES).index(engine) % 3 :: 3]
     lines = []
-    for number, backend in enumerate(BACKENDS):
+    for number, backend in enumerate(backends):
         prompt = ["it's a", "$(prompt)"] if command == "run" else []
         # Options before and after the model.
         split = len(chosen) if number % 2 else 0
@@ -262,7 +264,7 @@ def test_the_program_that_chat_starts(
     copy = elsewhere / f"copy of {PROGRAM}"
     copy.write_bytes(Path(recorder.path, PROGRAM).read_bytes())
     copy.chmod(0o755)
-    chat = ["chat", "--url", f"unix://{world}/run/ramalama-like/ramalama-like/ramalama-model-{PORT}/s.sock",
+    chat = ["chat", "--url", f"unix://{world}/run/ramalama-like/ramalama-model-{PORT}/s.sock",
             "--model", "model", "--wait", "180.0", "--", "hello"]  # fmt: skip
     for started, executable, first in (
         (f"{recorder.path}/{PROGRAM}", "unused", [PROGRAM]),
@@ -339,7 +341,7 @@ def recording(which: str) -> Iterator[tuple[Recorder, Path]]:
         yield recorder, folder
 
 
-@settings(max_examples=150)
+@settings(max_examples=600)
 @given(st.sampled_from(["podman-4.3", "podman-5.4", "docker-28"]), st.sampled_from(STARTERS), OPTIONS,
        st.lists(TEXTS, max_size=3))  # fmt: skip
 @example("podman-5.4", "run", ["--env", "A=\udcff\udc81"], ["\udcff\udc81\udc88"])
@@ -442,7 +444,7 @@ def test_a_dry_run_changes_nothing(
     if name in STARTERS:
         assert result.err == ("" if name != "run" or recorder.kind == "docker" else (
             "Note: to run these lines by hand, first make the socket's folder: mkdir -pm 700 "
-            f"{world}/run/ramalama-like/ramalama-like/ramalama-model-{PORT}\n"
+            f"{world}/run/ramalama-like/ramalama-model-{PORT}\n"
         ))  # fmt: skip
 
 

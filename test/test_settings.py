@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from ramalama_like.checks import duration_seconds, split_words
 from ramalama_like.cli.parse import parse_argv
 from ramalama_like.errors import AppError, NotBuiltYet, UsageError, ValueProblem
 from ramalama_like.options import Setting, all_options
@@ -21,19 +22,17 @@ from ramalama_like.settings import (
     LoadedSettings,
     collect_gpu_environment,
     default_store,
-    duration_seconds,
     find_program,
     home_dir,
-    key_lines,
     load_settings,
     no_color,
     runtime_dir,
-    split_words,
     terminal_columns,
     terminal_type,
     user_cache_dir,
     variable,
 )
+from ramalama_like.toml_lines import key_lines
 
 
 def load(
@@ -642,3 +641,10 @@ def test_small_questions(tmp_path: Path) -> None:
     assert find_program("tool", search) == str(program)
     assert find_program("none", search) == ""
     assert find_program(str(program), {}) == str(program)
+
+
+def test_the_variable_asks_for_a_dry_run_too() -> None:
+    """Somebody who sets it does not expect anything to be executed."""
+    for text, form in (("1", "text"), ("json", "json"), ("false", "")):
+        merged = load_settings(Request("run", ("m",)), {"HOME": "/n", "RAMALAMA_DRYRUN": text}, "/n").settings
+        assert merged.dryrun == Setting(form, "$RAMALAMA_DRYRUN")

@@ -47,7 +47,7 @@ def execute(request: Request) -> int:
 def _limit_session(duration: str) -> None:
     import signal
 
-    from ramalama_like.settings import duration_seconds
+    from ramalama_like.checks import duration_seconds
 
     def end(*_: object) -> None:
         raise SessionOver(f"The session ended after {duration}, as --keepalive asked")

@@ -26,7 +26,7 @@ def port_is_free(host: str, port: int) -> bool:
         # Two sockets may bind with this option as long as neither listens; one that listens keeps the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((bare, port))
-    except (OSError, OverflowError):
+    except (OSError, OverflowError, TypeError):  # TypeError: a name that cannot even be looked up
         return False
     finally:
         probe.close()

@@ -59,6 +59,7 @@ case ${1-} in
         [ "${FAKE_RUN:-exit}" = hang ] && exec sleep 1000
         [ -z "${FAKE_MESSAGE-}" ] || printf '%s\n' "$FAKE_MESSAGE" >&2
         exit "${FAKE_CODE:-1}" ;;
+    inspect) echo "Error: no such container ${6-}" >&2; exit 125 ;;
     ps) [ -z "${FAKE_OUTPUT-}" ] || printf '%s\n' "$FAKE_OUTPUT" ;;
 esac
 exit 0
