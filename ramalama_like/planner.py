@@ -78,6 +78,15 @@ def container_name(alias: str, port: int) -> str:
     return f"ramalama-{plain.strip('-.')[:LONGEST_NAME] or 'model'}-{port}"
 
 
+def _checked_name(setting: Setting[str]) -> str:
+    """A container's name by the engines' own rule. It also names a folder, so nothing else may pass."""
+    name = setting.value
+    if name and not (name.isascii() and name[0].isalnum() and all(c.isalnum() or c in "_.-" for c in name)):
+        raise ValueProblem(f"{setting.origin} {name}: not the name of a container",
+                           "letters, digits and _ . - make one, and it begins with a letter or digit")  # fmt: skip
+    return name
+
+
 class _Drawing:
     """The parts of a plan while it is being made; used once and dropped."""
 
@@ -100,7 +109,7 @@ class _Drawing:
         self.draft = draft
         self.situation = situation
         self.accelerator = accelerator
-        self.name = settings.name.value or container_name(model.alias, situation.port)
+        self.name = _checked_name(settings.name) or container_name(model.alias, situation.port)
         self.warnings = [*accelerator.warnings, *model.notes, *(draft.notes if draft else ())]
         self.threads, self.threads_why, self.threads_origin = self._choose_threads()
         self._note_meaningless()

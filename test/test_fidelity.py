@@ -241,16 +241,18 @@ def test_devices_were_really_passed(
 ) -> None:
     """The recorded machines give the comparison above something to compare."""
     monkeypatch.setattr(pipeline, "probe", lambda _root: MACHINE)
-    found = {}
+    found: dict[str, list[list[str]]] = {}
     for engine in ("podman-5.4", "docker-20.10"):
         recorder = fake_engine(engine)
         backends = ("cpu", "vulkan", "rocm", "cuda", "sycl")
-        for backend, (call,) in zip(
-            backends, compare(recorder, *(["serve", "--backend", b, files["MODEL"]] for b in backends)), strict=True
-        ):
+        for (call,) in compare(recorder, *(["serve", "--backend", name, files["MODEL"]] for name in backends)):
             pairs = zip(call, call[1:], strict=False)
-            found[engine, backend] = [word for flag, word in pairs if flag in ("--device", "--gpus")]
-    assert found == {}
+            found.setdefault(engine, []).append([word for flag, word in pairs if flag in ("--device", "--gpus")])
+    amd, intel = "/dev/dri/renderD190", "/dev/dri/renderD128"
+    assert found == {
+        "podman-5.4": [[], ["nvidia.com/gpu=all"], ["/dev/kfd", amd], ["nvidia.com/gpu=all"], [intel]],
+        "docker-20.10": [[], ["all"], ["/dev/kfd", amd], ["all"], [intel]],
+    }
 
 
 def test_the_program_that_chat_starts(
@@ -341,7 +343,7 @@ def recording(which: str) -> Iterator[tuple[Recorder, Path]]:
         yield recorder, folder
 
 
-@settings(max_examples=600)
+@settings(max_examples=150)
 @given(st.sampled_from(["podman-4.3", "podman-5.4", "docker-28"]), st.sampled_from(STARTERS), OPTIONS,
        st.lists(TEXTS, max_size=3))  # fmt: skip
 @example("podman-5.4", "run", ["--env", "A=\udcff\udc81"], ["\udcff\udc81\udc88"])
@@ -488,6 +490,20 @@ def test_results_and_talk_are_kept_apart(fake_engine: Install, files: dict[str, 
     assert run_cli("-q", "bench", "--dryrun", "--port", str(PORT), "--backend", "cuda", files["MODEL"]) == Result(
         0, result.out, ""
     )
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", ".", "-x", " ", "a b", "é", "a\n"])
+def test_a_name_leads_nowhere_else(name: str, fake_engine: Install, files: dict[str, str], world: Path) -> None:
+    """The name of a container is the name of a folder too."""
+    recorder = fake_engine("podman-5.4")
+    before = snapshot(world / "home", world / "run", world / "tmp")
+    shown = name.strip().replace("\n", "\\n")
+    refused = error_text(f"--name {shown}: not the name of a container".replace("  ", " " if shown else "  "),
+                         "letters, digits and _ . - make one, and it begins with a letter or digit")  # fmt: skip
+    for line in (["run"], ["serve"], ["--dryrun", "run"]):
+        assert run_cli(*line, f"--name={name}", files["MODEL"], *(["x"] if "run" in line else [])).err == refused
+    assert snapshot(world / "home", world / "run", world / "tmp") == before
+    assert recorder.take() == []
 
 
 def test_another_machine_can_only_be_shown(fake_engine: Install, files: dict[str, str]) -> None:

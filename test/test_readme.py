@@ -1,4 +1,4 @@
-"""README's two commands, in a fresh clone, for somebody whose HOME is empty. Slow, so only where everything is asked."""
+"""README's two commands, in a fresh clone, for somebody whose HOME is empty. Slow: .ci/run asks for it."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ Changing anything that `canonical_text` covers means training again: `python tes
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -290,6 +291,18 @@ PREFIXES: tuple[str, ...] = (
     "tell me ",
     "now ",
     "but ",
+    "i need to know ",
+    "any idea ",
+    "what about this: ",
+    "please help, ",
+    "my question is ",
+    "thanks! next: ",
+    "a friend asks: ",
+    "i am new here, ",
+    "sorry, ",
+    "oh and ",
+    "what if i ask ",
+    "let me ask ",
 )
 
 SUFFIXES: tuple[str, ...] = (
@@ -351,6 +364,18 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ("internet", "web", "network"),
     ("image", "container image"),
     ("list", "show", "give me a list of"),
+    ("without", "with no", "not using", "in the absence of", "instead of"),
+    ("is it", "would you say it is", "do you think it is"),
+    ("will", "is it going to", "does it", "would"),
+    ("my", "the", "this", "our", "some"),
+    ("need", "require", "want", "must have"),
+    ("really", "actually", "truly", "in fact"),
+    ("old", "existing", "previous"),
+    ("work", "function", "operate"),
+    ("command", "call", "instruction"),
+    ("find", "look for", "locate", "discover"),
+    ("file", "document"),
+    ("explain", "clarify", "help me understand", "say something about"),
 )
 
 # Words that change nothing.
@@ -403,6 +428,38 @@ PLAIN_TEXT: tuple[str, ...] = (
 )
 
 
+# More ways to ask what an option or a command does; they are added to every "what does ... do" in topics.txt.
+OPTION_FORMS: tuple[str, ...] = (
+    "what is {0} for",
+    "what is the option {0}",
+    "what is the use of {0}",
+    "what happens with {0}",
+    "what if i give {0}",
+    "when should i use {0}",
+    "should i use {0}",
+    "how does {0} work",
+    "i do not understand {0}",
+    "explain the option {0}",
+    "meaning of {0}",
+    "why is there {0}",
+    "tell me more about {0}",
+    "what changes with {0}",
+)
+COMMAND_FORMS: tuple[str, ...] = (
+    "what is the command {0} for",
+    "what is the {0} command",
+    "when do i use {0}",
+    "how does {0} work",
+    "i do not understand the command {0}",
+    "what is ramalama-like {0}",
+    "what happens when i type ramalama-like {0}",
+    "explain ramalama-like {0}",
+    "tell me more about the {0} command",
+    "ramalama-like {0}",
+    "how do i use the {0} command",
+)
+
+
 @dataclass(frozen=True)
 class Topic:
     """One thing the model knows: a single answer, so that the right answer to a question is never a matter of luck."""
@@ -410,6 +467,17 @@ class Topic:
     key: str
     answer: str
     questions: tuple[str, ...]
+
+
+def further_questions(questions: tuple[str, ...]) -> tuple[str, ...]:
+    """Ways to ask for an option or a command, where the topic has a question for one."""
+    found: list[str] = []
+    for question in questions:
+        if option := re.fullmatch(r"what does (--[a-z-]+) do", question):
+            found += [form.format(option[1]) for form in OPTION_FORMS]
+        elif command := re.fullmatch(r"what does (?:the )?([a-z]+)(?: command)? do", question):
+            found += [form.format(command[1]) for form in COMMAND_FORMS]
+    return tuple(dict.fromkeys(form for form in found if form not in questions))
 
 
 def parse_topics(text: str) -> tuple[Topic, ...]:
@@ -422,7 +490,7 @@ def parse_topics(text: str) -> tuple[Topic, ...]:
         key, answer, questions = lines[0], lines[1], tuple(lines[2:])
         if not (key.startswith("[") and key.endswith("]") and answer.startswith("> ") and questions):
             raise ValueError(f"topics.txt: bad block {key!r}")
-        topics.append(Topic(key[1:-1], answer[2:], questions))
+        topics.append(Topic(key[1:-1], answer[2:], questions + further_questions(questions)))
     return tuple(topics)
 
 

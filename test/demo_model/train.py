@@ -278,7 +278,9 @@ class Writer:
             if self.random.random() < 0.2:
                 text = self.random.choice(corpus.PREFIXES) + text
         else:
-            topic = self.random.choices(corpus.TOPICS, [len(topic.questions) + 6 for topic in corpus.TOPICS])[0]
+            topic = self.random.choices(corpus.TOPICS, [min(len(topic.questions), 18) + 6 for topic in corpus.TOPICS])[
+                0
+            ]
             text, answer = self.vary(self.fill(self.random.choice(topic.questions))), topic.answer
         return self.dress(text), answer
 
@@ -294,7 +296,11 @@ class Writer:
         share = 0.06 if self.random.random() < 0.4 else 0.0
         return [UNK if self.random.random() < share else token for token in tokens]
 
-    def document(self, tokenizer: Tokenizer) -> tuple[list[int], list[bool]]:
+    def long_document(self, tokenizer: Tokenizer) -> tuple[list[int], list[bool]]:
+        """A conversation that fills much of the context."""
+        return self.document(tokenizer, self.random.choice([8, 16, 24, 32, 40]))
+
+    def document(self, tokenizer: Tokenizer, turns: int = 0) -> tuple[list[int], list[bool]]:
         """A conversation or, now and then, running text; the flags mark the tokens to be learned."""
         ids, learn = [BOS], [False]
 
@@ -315,7 +321,7 @@ class Writer:
             mark(SYSTEM)
             add(" " + self.dress(self.fill(self.random.choice(corpus.SYSTEM))), False)
             mark(END)
-        for _ in range(self.random.choice([1, 1, 1, 1, 2, 2, 3, 4, 6, 10])):
+        for _ in range(turns or self.random.choice([1, 1, 1, 1, 2, 2, 3, 4, 6, 10])):
             question, answer = self.turn()
             mark(USER)
             fresh = tokenizer.encode(" " + question)
@@ -464,7 +470,7 @@ class Muon:
 
 
 def train(model: Model, tokenizer: Tokenizer, steps: int) -> None:
-    """Warm up, hold, then let the rate fall to zero; mostly first words of answers, at the end long conversations."""
+    """Warm up, hold, then let the rate fall to zero; mostly first words, then whole answers."""
     writer = Writer(random.Random(SEED))
     inner = [weight for name, weight in model.weights.items() if name.startswith("blk") and weight.ndim == 2]
     outer = [weight for weight in model.weights.values() if not any(weight is other for other in inner)]
@@ -473,12 +479,12 @@ def train(model: Model, tokenizer: Tokenizer, steps: int) -> None:
     started, total = time.monotonic(), 0.0
     for step in range(steps):
         rate = min(1.0, (step + 1) / 30, (steps - step) / (0.6 * steps))
-        if step >= 0.94 * steps:
-            batch = make_batch(writer.document, tokenizer, (2, CONTEXT) if step % 2 else (8, 512))
-        elif step % 4 == 3:
-            batch = make_batch(writer.document, tokenizer, (8, 512))
+        if step % 12 == 11:
+            batch = make_batch(writer.long_document, tokenizer, (1, CONTEXT))
+        elif step % 4 == 3 or step >= 0.94 * steps:
+            batch = make_batch(writer.document, tokenizer, (5, 512))
         else:
-            batch = make_batch(writer.glimpse, tokenizer, (32, 128))
+            batch = make_batch(writer.glimpse, tokenizer, (20, 128))
         loss = model.loss(batch, 0.08)
         loss.backward()  # type: ignore[no-untyped-call]
         muon.step(0.02 * rate, 0.1)
@@ -565,7 +571,7 @@ def main() -> None:
     """Train, then write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="where to write the model")
-    parser.add_argument("--steps", type=int, default=560, help="fewer steps for a quick try")
+    parser.add_argument("--steps", type=int, default=800, help="fewer steps for a quick try")
     arguments = parser.parse_args()
     torch.manual_seed(SEED)
     torch.set_num_threads(2)
