@@ -8,7 +8,7 @@ import sys
 
 def main() -> int:
     """Run the command line of this process; its exit code. ``version`` alone is answered before anything else."""
-    if sys.argv[1:] in (["version"], ["--version"], ["-v"]):
+    if sys.stdout and sys.argv[1:] in (["version"], ["--version"], ["-v"]):
         from ramalama_like import __version__
 
         sys.stdout.write(f"ramalama-like version {__version__}\n")
@@ -24,8 +24,9 @@ def end() -> None:
     import os
 
     code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream:  # None where the descriptor was closed
+            stream.flush()
     os._exit(code)
 
 

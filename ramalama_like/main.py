@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def run_argv(argv: Sequence[str]) -> int:
     """Run one command line; its exit code."""
+    _open_missing()
     debug = "--debug" in argv
     if not debug:
         sys.excepthook = _unexpected
@@ -38,6 +39,15 @@ def run_argv(argv: Sequence[str]) -> int:
         # The reader of our output has gone: nothing is wrong. The interpreter must not try to flush into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
+
+
+def _open_missing() -> None:
+    """A standard descriptor that is closed would go to the next file or pipe, and what is printed with it."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
 
 
 def run_request(request: Request) -> int:

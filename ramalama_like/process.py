@@ -145,8 +145,9 @@ def start(argv: Sequence[str], *, keep_output: bool = False) -> Child:
     log_read, log_write = os.pipe()
     out_read, out_write = os.pipe() if keep_output else (-1, log_write)
     failed_read, failed_write = os.pipe()  # closed by a successful exec, else it carries the error number
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream:  # None where the descriptor was closed
+            stream.flush()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:

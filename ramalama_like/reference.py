@@ -61,4 +61,7 @@ def _file_path(text: str) -> str:
     # Percent signs in a URL are escapes; only well-formed ones count, as browsers do.
     from urllib.parse import unquote
 
-    return unquote(rest, errors="surrogateescape")
+    path = unquote(rest, errors="surrogateescape")
+    if "\0" in path:
+        raise ValueProblem("a model's name cannot hold a NUL character")
+    return path

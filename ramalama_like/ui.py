@@ -20,7 +20,8 @@ def set_quiet(quiet: bool) -> None:
 
 def write(text: str) -> None:
     """Print a result exactly as it is: no newline is added, and bytes that are no UTF-8 come out as they came in."""
-    sys.stdout.flush()
+    if sys.stdout:  # None where the descriptor was closed
+        sys.stdout.flush()
     _write_all(1, os.fsencode(text))
 
 

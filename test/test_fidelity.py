@@ -497,8 +497,8 @@ def test_a_name_leads_nowhere_else(name: str, fake_engine: Install, files: dict[
     """The name of a container is the name of a folder too."""
     recorder = fake_engine("podman-5.4")
     before = snapshot(world / "home", world / "run", world / "tmp")
-    shown = name.strip().replace("\n", "\\n")
-    refused = error_text(f"--name {shown}: not the name of a container".replace("  ", " " if shown else "  "),
+    said = name.replace("\n", "\\n")
+    refused = error_text(f"--name {said}: not the name of a container",
                          "letters, digits and _ . - make one, and it begins with a letter or digit")  # fmt: skip
     for line in (["run"], ["serve"], ["--dryrun", "run"]):
         assert run_cli(*line, f"--name={name}", files["MODEL"], *(["x"] if "run" in line else [])).err == refused

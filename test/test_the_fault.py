@@ -15,7 +15,6 @@ from ramalama_like.probe import probe
 from ramalama_like.value import replace
 
 STARTERS = [name for name, command in COMMANDS.items() if command.starts]
-AMD = ["radeon-890m", "rx-7900-xtx-and-igpu"]
 VULKAN, ROCM, OWN = "quay.io/ramalama/ramalama:0.25", "quay.io/ramalama/rocm:0.25", "example.org/own:1"
 # Words before the command, before the model and after it; variables; the configuration file; the image.
 WISHES: dict[str, tuple[list[str], list[str], dict[str, str], str, str]] = {
@@ -44,10 +43,12 @@ WISHES: dict[str, tuple[list[str], list[str], dict[str, str], str, str]] = {
     ),
 }  # fmt: skip
 
+CASES = [("radeon-890m", wish) for wish in WISHES]
+CASES += [("rx-7900-xtx-and-igpu", wish) for wish in ("nothing", "flag after the model", "variable", "image and flag")]
 
-@pytest.mark.parametrize("wish", WISHES)
+
+@pytest.mark.parametrize(("host", "wish"), CASES)
 @pytest.mark.parametrize("command", STARTERS)
-@pytest.mark.parametrize("host", AMD)
 def test_the_image_follows_the_wish(
     host: str,
     command: str,

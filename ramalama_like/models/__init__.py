@@ -26,7 +26,8 @@ def resolve_model(text: str, store: str) -> Model:
     reference = parse_reference(text)
     if reference.transport == "demo":
         return file.resolve_demo()
-    if reference.transport == "file" or os.path.exists(reference.name):
+    # A name without a prefix may be that of a file here; one with a prefix says where it is to be had.
+    if reference.transport == "file" or (reference.name == reference.text and os.path.exists(reference.name)):
         return file.resolve(reference)
     return _unresolved(reference, store)
 

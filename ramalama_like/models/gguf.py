@@ -8,6 +8,7 @@ is computed from the tensor descriptions, so a truncated download is noticed bef
 from __future__ import annotations
 
 import os
+from stat import S_ISREG
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.value import value
@@ -58,11 +59,15 @@ class GgufHeader:
 def read_gguf(path: str) -> GgufHeader:
     """Read the header of ``path``. Raises ValueProblem where the file cannot be used as a model, saying why."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        # Without blocking, since a pipe would otherwise wait for somebody to write into it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise ValueProblem(f"{path}: {error.strerror}", _open_hint(error)) from None
     try:
-        size = os.fstat(descriptor).st_size
+        status = os.fstat(descriptor)
+        if not S_ISREG(status.st_mode):
+            raise ValueProblem(f"{path}: not a file", "give the path of a GGUF file")
+        size = status.st_size
         if not size:
             raise ValueProblem(f"{path}: the file is empty", "download the model again")
         from mmap import ACCESS_READ, mmap
@@ -179,6 +184,8 @@ def _skip_array(data: mmap, position: int, element: int, count: int) -> int:
 def _read_tensors(data: mmap, position: int, count: int, alignment: int) -> int | None:
     from struct import unpack_from
 
+    if not count:
+        return position  # no data follows, so nothing has to be aligned: a first part may be like this
     end: int | None = 0
     for _ in range(count):
         _, position = _read_text(data, position)

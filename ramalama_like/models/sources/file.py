@@ -33,7 +33,10 @@ def resolve(reference: Reference) -> Model:
     notes = []
     projector, note = _projector_beside(paths[0], stem, header)
     if projector:
-        files.append(ModelFile("mmproj", projector, _plain(projector)))
+        name = _plain(projector)
+        while name in {file.name for file in files}:
+            name = f"_{name}"
+        files.append(ModelFile("mmproj", projector, name))
     if note:
         notes.append(note)
     return _model(reference.text, stem, files, headers, f"the file {paths[0]}", notes)
