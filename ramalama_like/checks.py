@@ -49,6 +49,11 @@ def _text(raw: object, *_: object) -> str:
         raise ValueProblem("not text: put it in quotes")  # the value is not shown, it may be an API key
     if "\0" in raw:
         raise ValueProblem("a NUL byte cannot be passed on to any program")
+    if not raw.isascii():
+        try:
+            os.fsencode(raw)
+        except UnicodeEncodeError:  # JSON can spell it; no program can be given it
+            raise ValueProblem("half of a surrogate pair is no text") from None
     return raw
 
 

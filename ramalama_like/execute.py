@@ -147,7 +147,7 @@ class RunningServer:
             done = capture((self.plan.engine.program, "logs", "--tail", str(LAST_LINES * 4), self._name),
                            ENGINE_PATIENCE_S)  # fmt: skip
             lines = (done.stdout + done.stderr).splitlines()
-        if self.log_sink is None:
+        if self.log_sink is not ui.say:  # the lines have not been shown yet, or not all of them
             for line in lines[-LAST_LINES:]:
                 ui.say(f"  {ui.one_line(line)}")
         return explain_end(code, lines, "the server")

@@ -6,6 +6,8 @@ from ramalama_like import pipeline, ui
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from ramalama_like.pipeline import Decided
     from ramalama_like.plan import Plan
     from ramalama_like.request import Request
@@ -49,6 +51,19 @@ def show(plan: Plan, form: str) -> None:
 
         folder = os.path.dirname(plan.endpoint.socket)
         ui.say(f"Note: to run these lines by hand, first make the socket's folder: mkdir -pm 700 {quote(folder)}")
+
+
+def show_lines(request: Request, lines: Iterable[Sequence[str]], form: str, kind: str = "engine") -> None:
+    """The dry run of a command that needs no plan: its lines, or the same as JSON."""
+    if form == "json":
+        import json
+
+        steps = [{"kind": kind, "argv": list(line)} for line in lines]
+        ui.write(json.dumps({"command": request.command, "steps": steps}, indent=2) + "\n")
+    else:
+        from ramalama_like.render.shell import render_line
+
+        ui.write("".join(f"{render_line(line)}\n" for line in lines))
 
 
 def _announce_port(request: Request, decided: Decided) -> None:

@@ -51,9 +51,21 @@ def decide(request: Request) -> Decided:
     if len(request.arguments) > 1 and request.command == "serve":
         raise ValueProblem("several models cannot be served together yet", "start one server for each")
     draft = resolve_model(merged.model_draft.value, store) if merged.model_draft.value else None
+    _check_files(merged)
     situation = _situation(request, merged, facts, engine, model)
     plan = planner.make_plan(request, merged, facts, engine, model, draft, situation)
     return Decided(plan, loaded, facts)
+
+
+def _check_files(merged: Settings) -> None:
+    """Refuse paths that lead nowhere, before an engine makes folders of them or fails in its own words."""
+    for setting in (merged.file, merged.authfile):
+        if setting.value and not os.path.isfile(setting.value):
+            why = "is not a file" if os.path.exists(setting.value) else "does not exist"
+            raise ValueProblem(f"{setting.origin}: {setting.value} {why}", "give the path of a file")
+    log = merged.logfile
+    if log.value and (os.path.isdir(log.value) or not os.path.isdir(os.path.dirname(log.value))):
+        raise ValueProblem(f"{log.origin}: {log.value} cannot be written", "name a file in a folder that exists")
 
 
 def find_engine(merged: Settings, facts: HostFacts) -> EngineFacts:

@@ -24,10 +24,10 @@ def execute(request: Request) -> int:
     address = parse_address(asked.url.value)
     api_key = asked.api_key.value
     if asked.dryrun.value:
+        from ramalama_like.launch import show_lines
         from ramalama_like.pipeline import own_program
-        from ramalama_like.render.shell import render_line
 
-        ui.write(render_line(_shown_line(request, own_program())) + "\n")
+        show_lines(request, [_shown_line(request, own_program())], asked.dryrun.value, "chat")
         return 0
     if asked.wait.value:
         wait_healthy(address, asked.wait.value)

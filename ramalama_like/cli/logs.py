@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ramalama_like import ui
 from ramalama_like.containers import list_containers, need_engine
 from ramalama_like.errors import ValueProblem
+from ramalama_like.launch import show_lines
 from ramalama_like.process import hand_over
-from ramalama_like.render.shell import render_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def execute(request: Request) -> int:
     line += [] if asked.tail.value is None else ["--tail", str(asked.tail.value)]
     line.append(name)
     if asked.dryrun.value:
-        ui.write(render_line(line) + "\n")
+        show_lines(request, [line], asked.dryrun.value)
         return 0
     found = list_containers(engine, asked.timeout.value)
     if not any(name == each.name or each.container_id.startswith(name) for each in found):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ramalama_like import ui
 from ramalama_like.containers import LABEL, list_command, list_containers, need_engine
+from ramalama_like.launch import show_lines
 from ramalama_like.process import hand_over
-from ramalama_like.render.shell import render_line
 from ramalama_like.value import to_plain
 
 TYPE_CHECKING = False
@@ -25,11 +25,11 @@ def execute(request: Request) -> int:
         line = [engine.program, "ps", "-a", "--filter", f"label={LABEL}", "--format", form]
         line += ["--no-trunc"] if asked.no_trunc.value else []
         if asked.dryrun.value:
-            ui.write(render_line(line) + "\n")
+            show_lines(request, [line], asked.dryrun.value)
             return 0
         return hand_over(line)
     if asked.dryrun.value:
-        ui.write(render_line(list_command(engine)) + "\n")
+        show_lines(request, [list_command(engine)], asked.dryrun.value)
         return 0
     found = list_containers(engine, asked.timeout.value)
     if form == "json" or asked.json.value:

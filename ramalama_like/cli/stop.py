@@ -5,8 +5,8 @@ from __future__ import annotations
 from ramalama_like import ui
 from ramalama_like.containers import engine_failed, list_containers, need_engine
 from ramalama_like.errors import UsageError, ValueProblem
+from ramalama_like.launch import show_lines
 from ramalama_like.process import capture
-from ramalama_like.render.shell import render_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def execute(request: Request) -> int:
     lines = [(engine.program, verb, *words, name) for name in chosen
              for verb, words in (("stop", ("-t", str(GRACE_S))), ("rm", ("-f",)))]  # fmt: skip
     if asked.dryrun.value:
-        ui.write("".join(render_line(line) + "\n" for line in lines))
+        show_lines(request, lines, asked.dryrun.value)
         return 0
     for line in lines:
         done = capture(line, GRACE_S + asked.timeout.value)

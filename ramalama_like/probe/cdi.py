@@ -212,6 +212,8 @@ def _split_key(text: str) -> tuple[str, str] | None:
 
 def _scalar(text: str) -> str | None:
     """The text of a scalar that YAML takes for text too, and that needs no unescaping."""
+    if not text:
+        raise _NotPlain
     quote = text[0]
     if quote in "\"'":
         inner = text[1:-1]

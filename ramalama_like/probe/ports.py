@@ -9,6 +9,24 @@ def port_is_free(host: str, port: int) -> bool:
     A port that only waits for late packets of a closed connection counts as free, as it does for servers.
     False for an address that this machine does not have.
     """
+    return _refusal(host, port) is None
+
+
+def find_free_port(first: int, last: int, host: str) -> int | None:
+    """The lowest free port from ``first`` to ``last``, both included; None where all are taken."""
+    from errno import EACCES, EADDRINUSE
+
+    for port in range(first, last + 1):
+        refusal = _refusal(host, port)
+        if refusal is None:
+            return port
+        if refusal not in (EADDRINUSE, EACCES):
+            return None  # the address is at fault; to look a name up a hundred times could take minutes
+    return None
+
+
+def _refusal(host: str, port: int) -> int | None:
+    """The error number of binding a port; None where it works, -1 where it could not even be tried."""
     try:
         import _socket as socket  # 0.5 ms instead of 3: the socket module adds nothing that is needed here
     except ImportError:
@@ -21,21 +39,15 @@ def port_is_free(host: str, port: int) -> bool:
     try:
         probe = socket.socket(family, socket.SOCK_STREAM)
     except OSError:
-        return False
+        return -1
     try:
         # Two sockets may bind with this option as long as neither listens; one that listens keeps the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((bare, port))
-    except (OSError, OverflowError, TypeError):  # TypeError: a name that cannot even be looked up
-        return False
+    except OSError as error:
+        return error.errno or -1
+    except (OverflowError, TypeError):  # TypeError: a name that cannot even be looked up
+        return -1
     finally:
         probe.close()
-    return True
-
-
-def find_free_port(first: int, last: int, host: str) -> int | None:
-    """The lowest free port from ``first`` to ``last``, both included; None where all are taken."""
-    for port in range(first, last + 1):
-        if port_is_free(host, port):
-            return port
     return None
