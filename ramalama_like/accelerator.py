@@ -590,9 +590,7 @@ def _cards_to_pass(case: _Case, backend: str, group: _Group | None) -> tuple[Gpu
     return group.cards
 
 
-def _cdi_choice(
-    case: _Case, cards: list[Gpu], selection: _Selection | None
-) -> tuple[tuple[str, ...], str | None]:
+def _cdi_choice(case: _Case, cards: list[Gpu], selection: _Selection | None) -> tuple[tuple[str, ...], str | None]:
     """Names to pass, and what the user's variable becomes inside: empty to drop it, None to leave it as it is."""
     vendor = cards[0].vendor if cards else "nvidia"
     spelt, problem = _cdi_names(case, vendor)

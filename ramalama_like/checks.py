@@ -38,9 +38,14 @@ def checked(option: Option, found: Found, home: str) -> Any:
             raw = _structured(option.kind, _text(raw))
         fit = _CHECKS[option.kind](raw, option)
         if option.choices and fit not in option.choices and (fit or option.kind != "dryrun"):
-            raise ValueProblem(f"{quoted(fit)} is not one of {', '.join(_nearest_first(fit, option.choices))}")
+            from difflib import get_close_matches
+
+            near = get_close_matches(str(fit), option.choices, 1)
+            raise ValueProblem(f"{quoted(fit)} is not one of {', '.join(_nearest_first(fit, option.choices))}",
+                               f"did you mean {near[0]}?" if near else "")  # fmt: skip
     except ValueProblem as why:
-        raise ValueProblem(f"{name}: {why}") from None
+        # Where nothing better is known, what the option is for helps most.
+        raise ValueProblem(f"{name}: {why}", why.hint or f"{option.help[0].lower()}{option.help[1:]}") from None
     return fit
 
 
@@ -92,11 +97,11 @@ def _number(raw: object, option: Option) -> float:
 def _within(number: float, option: Option) -> None:
     low, high = option.minimum, option.maximum
     if low is not None and high is not None and not low <= number <= high:
-        raise ValueProblem(f"{number} is not between {low} and {high}")
+        raise ValueProblem(f"{number} is not between {low} and {high}", f"give a number from {low} to {high}")
     if low is not None and number < low:
-        raise ValueProblem(f"{number} is less than {low}")
+        raise ValueProblem(f"{number} is less than {low}", f"give a number from {low} up")
     if high is not None and number > high:
-        raise ValueProblem(f"{number} is more than {high}")
+        raise ValueProblem(f"{number} is more than {high}", f"give a number up to {high}")
 
 
 def _truth(raw: object, *_: object) -> bool:
@@ -107,7 +112,7 @@ def _truth(raw: object, *_: object) -> bool:
         return True
     if word in FALSE_WORDS:
         return False
-    raise ValueProblem(f"{shown(raw)} is neither {TRUE_WORDS[0]} nor {FALSE_WORDS[0]}")
+    raise ValueProblem(f"{shown(raw)} is neither {TRUE_WORDS[0]} nor {FALSE_WORDS[0]}", "write on or off")
 
 
 def _texts(raw: object, *_: object) -> tuple[str, ...]:

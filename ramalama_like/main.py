@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def run_argv(argv: Sequence[str]) -> int:
     """Run one command line; its exit code."""
     _open_missing()
-    debug = "--debug" in argv
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    debug = "--debug" in own
     if not debug:
         sys.excepthook = _unexpected
     try:

@@ -47,10 +47,11 @@ def decide(request: Request) -> Decided:
     facts = probe(merged.host_facts.value or "/")
     engine = find_engine(merged, facts)
     store = merged.store.value or settings.default_store()
-    model = resolve_model(request.model, store)
+    home = settings.home_dir()
+    model = resolve_model(request.model, store, home)
     if len(request.arguments) > 1 and request.command == "serve":
         raise ValueProblem("several models cannot be served together yet", "start one server for each")
-    draft = resolve_model(merged.model_draft.value, store) if merged.model_draft.value else None
+    draft = resolve_model(merged.model_draft.value, store, home) if merged.model_draft.value else None
     _check_files(merged)
     situation = _situation(request, merged, facts, engine, model)
     plan = planner.make_plan(request, merged, facts, engine, model, draft, situation)

@@ -66,35 +66,44 @@ def refused(world: Path, recorder: Recorder | None, argv: Sequence[str], code: i
 def test_an_unknown_back_end(command: str, world: Path, model: str, fake_engine: Install) -> None:
     known = "cuda, cpu, auto, rocm, sycl, cann, musa, vulkan, intel, openvino, metal"
     refused(world, fake_engine("podman-4.9"), line_for(command, model, "--backend", "cud"), 22,
-            f"--backend: 'cud' is not one of {known}")  # fmt: skip
+            f"--backend: 'cud' is not one of {known}", "did you mean cuda?")  # fmt: skip
 
 
+PORTS = "give a number from 1 to 65535"
+# Where nothing better is known, the hint is what the option is for.
+PORT = "port of the API; the default is the first free one from 8080."
+TEMP = "temperature of sampling; 0 always takes the likeliest token."
+LAYERS = "layers to offload: a number, 'all' (or -1), 'auto'; the default leaves it to the server."
 OPTIONS = {
-    ("--port", "0"): "0 is not between 1 and 65535",
-    ("--port", "65536"): "65536 is not between 1 and 65535",
-    ("--port", "-1"): "-1 is not between 1 and 65535",
-    ("--port", "http"): "'http' is not a whole number",
-    ("--port", "80.5"): "'80.5' is not a whole number",
-    ("--port", ""): "'' is not a whole number",
-    ("--port", "9" * 5000): "the number is too large",
-    ("--temp", "nan"): "'nan' is not a finite number",
-    ("--temp", "-1"): "-1.0 is less than 0",
-    ("--temp", "hot"): "'hot' is not a number",
-    ("--threads", "0"): "0 is less than 1",
-    ("--ngl", "some"): "'some' is neither a number nor all nor auto",
-    ("--ngl", "-2"): "-2 is less than -1",
-    ("--pull", "sometimes"): "'sometimes' is not one of never, newer, missing, always",
-    ("--engine", "nerdctl"): "'nerdctl' is not one of none, docker, podman",
-    ("--selinux", "maybe"): "'maybe' is neither on nor off",
-    ("--engine-args", "'"): 'a quotation is not closed in "\'"',
-}
+    ("--port", "0"): ("0 is not between 1 and 65535", PORTS),
+    ("--port", "65536"): ("65536 is not between 1 and 65535", PORTS),
+    ("--port", "-1"): ("-1 is not between 1 and 65535", PORTS),
+    ("--port", "http"): ("'http' is not a whole number", PORT),
+    ("--port", "80.5"): ("'80.5' is not a whole number", PORT),
+    ("--port", ""): ("'' is not a whole number", PORT),
+    ("--port", "9" * 5000): ("the number is too large", PORT),
+    ("--temp", "nan"): ("'nan' is not a finite number", TEMP),
+    ("--temp", "-1"): ("-1.0 is less than 0", "give a number from 0 up"),
+    ("--temp", "hot"): ("'hot' is not a number", TEMP),
+    ("--threads", "0"): ("0 is less than 1", "give a number from 1 up"),
+    ("--ngl", "some"): ("'some' is neither a number nor all nor auto", LAYERS),
+    ("--ngl", "-2"): ("-2 is less than -1", LAYERS),
+    ("--pull", "sometimes"): ("'sometimes' is not one of never, newer, missing, always", "when to pull the image."),
+    ("--pull", "allways"): ("'allways' is not one of always, newer, missing, never", "did you mean always?"),
+    ("--engine", "nerdctl"): ("'nerdctl' is not one of none, docker, podman",
+                              "container engine; the default is podman, else docker, else none."),
+    ("--selinux", "maybe"): ("'maybe' is neither on nor off", "write on or off"),
+    ("--engine-args", "'"): ('a quotation is not closed in "\'"',
+                             "more arguments for the engine, right before the image."),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("given", OPTIONS, ids=lambda given: " ".join(given)[:20])
 def test_values_that_cannot_be(given: tuple[str, str], world: Path, model: str, fake_engine: Install) -> None:
     recorder = fake_engine("docker-28")
     for command in ("serve", "bench"):
-        refused(world, recorder, line_for(command, model, *given), 22, f"{given[0]}: {OPTIONS[given]}")
+        refused(world, recorder, line_for(command, model, *given), 22, f"{given[0]}: {OPTIONS[given][0]}",
+                OPTIONS[given][1])  # fmt: skip
 
 
 MORE_OPTIONS = {
@@ -131,7 +140,8 @@ def test_perplexity_needs_a_text(world: Path, model: str, fake_engine: Install) 
     hint = "give the path of a file"
     refused(world, recorder, ["perplexity", model, "--file", "/no"], 22, "--file: /no does not exist", hint)
     refused(world, recorder, ["perplexity", model, "--file", "/etc"], 22, "--file: /etc is not a file", hint)
-    refused(world, recorder, ["perplexity", model, "--file", ""], 22, "--file: the path is empty")
+    refused(world, recorder, ["perplexity", model, "--file", ""], 22, "--file: the path is empty",
+            "text whose perplexity is measured.")  # fmt: skip
 
 
 USAGE: dict[tuple[str, ...], tuple[int, str, str]] = {
@@ -316,13 +326,14 @@ def test_a_draft_model_counts_too(world: Path, model: str, fake_engine: Install)
 CONFIGURATIONS: dict[str, tuple[bytes, str, str]] = {
     "syntax": (b"[ramalama]\nport = \n", ":2: invalid value", "the file must be TOML"),
     "not closed": (b"[ramalama]\nimage = 'x\n", ":2: expected \"'\"", "the file must be TOML"),
-    "wrong type": (b"[ramalama]\n\nport = 'many'\n", ":3: port: 'many' is not a whole number", ""),
-    "wrong value": (b"[ramalama]\nport = 0\n", ":2: port: 0 is not between 1 and 65535", ""),
-    "not text": (b"[ramalama]\nimage = 5\n", ":2: image: not text: put it in quotes", ""),
+    "wrong type": (b"[ramalama]\n\nport = 'many'\n", ":3: port: 'many' is not a whole number", PORT),
+    "wrong value": (b"[ramalama]\nport = 0\n", ":2: port: 0 is not between 1 and 65535", PORTS),
+    "not text": (b"[ramalama]\nimage = 5\n", ":2: image: not text: put it in quotes",
+                 "container image; beats every other choice."),
     "unknown back end": (
         b"[ramalama.runtimes.llama_cpp]\nbackend = 'cud'\n",
         ":2: runtimes.llama_cpp.backend: 'cud' is not one of "
-        "cuda, cpu, auto, rocm, sycl, cann, musa, vulkan, intel, openvino, metal", ""),
+        "cuda, cpu, auto, rocm, sycl, cann, musa, vulkan, intel, openvino, metal", "did you mean cuda?"),
     "no table": (b"ramalama = 1\n", ":1: ramalama is not a table", ""),
     "not UTF-8": (b"[ramalama]\nimage = '\xff'\n", ":2: not UTF-8 text", "save the file in UTF-8"),
     "binary": (b"\x7fELF\x00", ":1: invalid statement", "the file must be TOML"),
@@ -362,7 +373,8 @@ def test_a_variable_that_is_no_text(
 ) -> None:
     recorder = fake_engine("podman-5.4")
     monkeypatch.setenv("RAMALAMA_IMAGES", r'{"cpu": "\ud800:1"}')
-    refused(world, recorder, line_for("serve", model), 22, "$RAMALAMA_IMAGES: half of a surrogate pair is no text")
+    refused(world, recorder, line_for("serve", model), 22, "$RAMALAMA_IMAGES: half of a surrogate pair is no text",
+            "image for each back end, instead of the family's.")  # fmt: skip
 
 
 # Engines

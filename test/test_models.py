@@ -45,9 +45,8 @@ def test_a_file_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     )  # fmt: skip
     assert resolve_model(path, STORE) == expected
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
     for text in ("my-model.gguf", "./my-model.gguf", "~/my-model.gguf", f"file://{path}", "file:my-model.gguf"):
-        assert vars(resolve_model(text, STORE)) == {**vars(expected), "reference": text}
+        assert vars(resolve_model(text, STORE, str(tmp_path))) == {**vars(expected), "reference": text}
 
 
 def test_a_file_without_the_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

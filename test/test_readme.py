@@ -57,5 +57,3 @@ def test_make_test_passes_and_names_what_it_skips(clone: Path, tmp_path: Path) -
     skipped = re.search(r"(\d+) skipped", last)
     named = sum(int(number) for number in re.findall(r"^SKIPPED \[(\d+)\] ", done.stdout, re.MULTILINE))
     assert named == (int(skipped[1]) if skipped else 0)
-
-

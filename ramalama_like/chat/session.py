@@ -96,8 +96,4 @@ def _read_prompt(read_line: Callable[[str], str], prefix: str) -> str:
 
 def printable(text: str) -> str:
     """A model's text without control characters: no model may move the cursor or rename the terminal."""
-    return "".join(
-        letter for letter in text if letter in "\n\t" or not (ord(letter) < 32 or 127 <= ord(letter) < 160)
-    )
-
-
+    return "".join(letter for letter in text if letter in "\n\t" or not (ord(letter) < 32 or 127 <= ord(letter) < 160))

@@ -49,7 +49,7 @@ def execute(request: Request) -> int:
         session.loop(_read_line, asked.prefix.value or "> ")
         return 0
     if not prompt.strip():
-        raise ValueProblem("nothing was asked: the prompt is empty", "write it after the model, or pipe it in")
+        raise ValueProblem("nothing was asked: the prompt is empty", "write it at the end of the line, or pipe it in")
     session.ask(prompt)
     return 0
 
@@ -91,5 +91,3 @@ def _shown_line(request: Request, program: tuple[str, ...]) -> list[str]:
             continue  # a key is never shown: the variable RAMALAMA_API_KEY carries it
         line += [given.flag] if given.value is True else [f"{given.flag}={given.value}"]
     return line + (["--", *request.arguments] if request.arguments else [])
-
-

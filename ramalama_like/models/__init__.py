@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os.path
 
+from ramalama_like.checks import with_home
 from ramalama_like.model import Model, ModelFile
 from ramalama_like.reference import Reference, parse_reference
+from ramalama_like.value import replace
 
 _HUBS = {"huggingface": "Hugging Face", "modelscope": "ModelScope", "ollama": "Ollama", "oci": "a registry",
          "rlcr": "a registry", "openai": "a hosted service", "http": "the web", "https": "the web"}  # fmt: skip
 
 
-def resolve_model(text: str, store: str) -> Model:
-    """Find a model by its name. ``store`` is the folder of pulled models.
+def resolve_model(text: str, store: str, home: str = "") -> Model:
+    """Find a model by its name. ``store`` is the folder of pulled models, ``home`` what ``~`` stands for.
 
     A model that cannot be had gives a ``Model`` with ``problem`` set, at the path that it would have; a file that is
     there but unusable, or a path that leads nowhere, raises ValueProblem.
@@ -24,6 +26,8 @@ def resolve_model(text: str, store: str) -> Model:
     from ramalama_like.models.sources import file
 
     reference = parse_reference(text)
+    if home and reference.transport == "file":
+        reference = replace(reference, name=with_home(reference.name, home))
     if reference.transport == "demo":
         return file.resolve_demo()
     # A name without a prefix may be that of a file here; one with a prefix says where it is to be had.

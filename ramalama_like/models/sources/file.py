@@ -10,12 +10,12 @@ from ramalama_like.models.gguf import GgufHeader, read_gguf
 from ramalama_like.reference import DEMO, Reference
 
 # Characters that have a meaning in an engine's mount syntax; inside the container a plain name does as well.
-_AWKWARD = ',:"\'\\\n\r\t '
+_AWKWARD = ",:\"'\\\n\r\t "
 
 
 def resolve(reference: Reference) -> Model:
     """The model at a path: a GGUF file, all of its parts, and the projector that lies beside it."""
-    path = os.path.abspath(os.path.expanduser(reference.name))
+    path = os.path.abspath(reference.name)
     if os.path.isdir(path):
         raise ValueProblem(f"{reference.text}: is a folder, not a GGUF file", _inside(path))
     split = split_part(path)
