@@ -154,14 +154,14 @@ def test_held_out_questions_are_answered_on_topic(demo: Demo) -> None:
 
 
 def test_every_topic_can_be_reached(demo: Demo) -> None:
-    """A plain question from the corpus gets its answer word for word, numbers included; one slip is forgiven."""
+    """A plain question from the corpus gets its answer word for word, numbers included; two slips are forgiven."""
     wrong: list[str] = []
     for topic in corpus.TOPICS:
         question = topic.questions[0].format(p="ramalama-like", m="granite", g="gpu")
         answer, _ = demo.ask(question.capitalize() + "?")
         if answer != topic.answer:
             wrong.append(f"{question} ({topic.key}): {answer}")
-    assert len(wrong) <= 1, "\n".join(wrong)
+    assert len(wrong) <= 2, "\n".join(wrong)
 
 
 def test_sampled_answers_are_clean_text(demo: Demo) -> None:
