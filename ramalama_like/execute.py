@@ -147,7 +147,7 @@ class RunningServer:
             done = capture((self.plan.engine.program, "logs", "--tail", str(LAST_LINES * 4), self._name),
                            ENGINE_PATIENCE_S)  # fmt: skip
             lines = (done.stdout + done.stderr).splitlines()
-        if self.log_sink is not ui.say:  # the lines have not been shown yet, or not all of them
+        if self.log_sink is not show_log or self._detached:  # the lines have not been shown yet, or not all of them
             for line in lines[-LAST_LINES:]:
                 ui.say(f"  {ui.one_line(line)}")
         return explain_end(code, lines, "the server")
@@ -213,7 +213,7 @@ def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
     output = b""
     try:
         signals.catch()
-        child.collect(ui.say)
+        child.collect(show_log)
         if keep_output:
             output = child.read_output()
         code = child.wait()
@@ -270,6 +270,11 @@ def explain_end(code: int, lines: list[str], what: str) -> AppError:
     if not said:
         return ChildFailed(f"{what} {how} and without a word", exit_code=exit_code)
     return ChildFailed(f"{what} {how}: {said.strip()}", "see its last lines above", exit_code)
+
+
+def show_log(line: str) -> None:
+    """A log sink that shows everything."""
+    ui.say(ui.spelled(line))
 
 
 def show_progress_of_pull(line: str) -> None:

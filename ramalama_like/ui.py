@@ -44,9 +44,16 @@ def error(message: str, hint: str = "") -> None:
 
 def one_line(text: str) -> str:
     """Text from anywhere made safe for one line of a terminal: control characters are spelled out."""
+    return spelled(text.strip())
+
+
+def spelled(text: str) -> str:
+    """Text with its control characters spelled out, but for tabs: nobody's log may move the cursor."""
     return "".join(
-        letter if letter.isprintable() or "\udc80" <= letter <= "\udcff" else letter.encode("unicode_escape").decode()
-        for letter in text.strip()
+        letter
+        if letter.isprintable() or letter == "\t" or "\udc80" <= letter <= "\udcff"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ramalama_like import ui
 from ramalama_like.chat.client import ServerGone, preload
 from ramalama_like.errors import AppError
-from ramalama_like.execute import RunningServer, show_progress_of_pull
+from ramalama_like.execute import RunningServer, show_log, show_progress_of_pull
 from ramalama_like.launch import prepare
 
 TYPE_CHECKING = False
@@ -26,7 +26,8 @@ def execute(request: Request) -> int:
         return 0
     settings = decided.loaded.settings
     try:
-        with RunningServer(decided.plan, log_sink=ui.say if settings.debug.value else show_progress_of_pull) as server:
+        log_sink = show_log if settings.debug.value else show_progress_of_pull
+        with RunningServer(decided.plan, log_sink=log_sink) as server:
             # The client is loaded while the engine starts, not afterwards.
             preload()
             server.wait_ready()

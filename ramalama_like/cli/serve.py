@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like import ui
-from ramalama_like.execute import RunningServer
+from ramalama_like.execute import RunningServer, show_log
 from ramalama_like.launch import prepare
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ def execute(request: Request) -> int:
     if decided is None:
         return 0
     plan = decided.plan
-    with RunningServer(plan, log_sink=ui.say) as server:
+    with RunningServer(plan, log_sink=show_log) as server:
         server.wait_ready()
         url = plan.endpoint.url if plan.endpoint else ""
         if plan.container and plan.container.detach:
