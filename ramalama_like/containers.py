@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like import settings
-from ramalama_like.errors import EngineError
+from ramalama_like.errors import EngineError, ValueProblem
 from ramalama_like.process import capture
 from ramalama_like.value import value
 
@@ -74,6 +74,21 @@ def list_containers(engine: EngineFacts, timeout_s: float) -> list[ListedContain
     except (ValueError, TypeError, AttributeError):
         raise EngineError(f"{engine.program} ps printed something else than JSON") from None
     return sorted(found, key=lambda container: container.name)
+
+
+def find_container(found: list[ListedContainer], name: str) -> str:
+    """The name of the container that ``name`` means: its name, or the beginning of one id alone; else empty."""
+    if any(container.name == name for container in found):
+        return name
+    begins = [container.name for container in found if name and container.container_id.startswith(name)]
+    return begins[0] if len(begins) == 1 else ""
+
+
+def no_such_container(found: list[ListedContainer], name: str) -> ValueProblem:
+    """The error for a name that means none, or more than one."""
+    known = ", ".join(container.name for container in found) or "none is there"
+    return ValueProblem(f"{name or 'an empty name'}: no container of this program has this name",
+                        f"the names are: {known}")  # fmt: skip
 
 
 def engine_failed(engine: EngineFacts, stderr: str, what: str) -> EngineError:

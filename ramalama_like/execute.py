@@ -11,6 +11,7 @@ from time import time
 from ramalama_like import ui
 from ramalama_like.data import load_table
 from ramalama_like.errors import AppError, ChildFailed, EngineError, Interrupted, TimedOut, ValueProblem
+from ramalama_like.planner import LOGS
 from ramalama_like.probe.engine import remember_engine
 from ramalama_like.probe.sockets import LOCK
 from ramalama_like.process import capture, start
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 LAST_LINES = 12  # of the log, shown when a server dies
 ENGINE_PATIENCE_S = 10.0  # for small engine commands while cleaning up
+
+
+class NameTaken(ValueProblem):
+    """Somebody else was quicker: the name that was free when the plan was made is so no more."""
 
 
 class RunningServer:
@@ -51,8 +56,12 @@ class RunningServer:
             self._remove_folder()
             raise
         # From here on the slow imports happen while the engine is at work.
-        self._signals.catch()
-        self.child.collect(self.log_sink)
+        try:
+            self._signals.catch()
+            self.child.collect(self.log_sink)
+        except BaseException:
+            self.__exit__(Interrupted, None, None)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -62,7 +71,7 @@ class RunningServer:
             if self.child is not None and (failed or not self._detached):
                 self.child.stop()
             if failed:
-                _remove_container(self.plan, self._began)
+                _remove_container(self.plan, self._began, self.child.lines if self.child else [])
         finally:
             self._remove_folder()
             self._signals.restore()
@@ -84,7 +93,7 @@ class RunningServer:
         """Wait until the API answers. Raises ChildFailed where the server dies, TimedOut where it falls silent."""
         from time import monotonic, sleep
 
-        from ramalama_like.chat.client import is_healthy, polling
+        from ramalama_like.chat.client import is_healthy, polling, serves_model
 
         child = self._child()
         address, attempts = self.address, polling()
@@ -92,13 +101,20 @@ class RunningServer:
         began = monotonic()
         while True:
             patience, pause = next(attempts)
-            if is_healthy(address, patience):
+            # A detached container is there only when the engine has said so; and on a port that somebody else has
+            # taken meanwhile, another server would answer.
+            there = not self._detached or bool(self.container_id)
+            if (
+                there
+                and is_healthy(address, patience)
+                and (address.scheme == "unix" or serves_model(address, self.plan.model.alias, max(patience, 1.0)))
+            ):
                 break
             if watched.poll() is not None:
                 if not self._detached or self.container_id or watched.poll():
                     raise self._died(watched)
                 # The engine has put the container into the background: from now on its end is what matters.
-                self.container_id = child.read_output().decode(errors="replace").strip()
+                self.container_id = child.read_output().decode(errors="replace").strip() or self._name
                 watched = start((self.plan.engine.program, "wait", self._name))
                 watched.collect(None)
             if monotonic() - max(began, child.last_line_at) > self.plan.timeout_s:
@@ -107,11 +123,7 @@ class RunningServer:
             sleep(pause)
         self.is_ready = True
         if self._detached:
-            if watched is child:  # healthy before the engine had printed the id
-                child.wait(ENGINE_PATIENCE_S)
-                self.container_id = child.read_output().decode(errors="replace").strip()
-            else:
-                watched.stop()
+            watched.stop()
         remember_engine_of(self.plan)
 
     def wait(self) -> int:
@@ -153,6 +165,7 @@ class RunningServer:
         return explain_end(code, lines, "the server")
 
     def _make_folder(self) -> None:
+        self._make_log_file()
         folder = self._folder
         if not folder:
             return
@@ -162,7 +175,7 @@ class RunningServer:
             # One by one, since makedirs gives only the last its mode.
             for path in (os.path.dirname(folder), folder):
                 os.makedirs(path, mode=0o700, exist_ok=True)
-            _refuse_foreign(folder)
+                _refuse_foreign(path)
             self._lock = os.open(os.path.join(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise EngineError(f"{folder}: {error.strerror}", "set XDG_RUNTIME_DIR to a folder of your own") from None
@@ -171,10 +184,20 @@ class RunningServer:
         except OSError:
             os.close(self._lock)
             self._lock = -1
-            raise ValueProblem(f"a server of the name {self._name} is running", "choose another one with --name"
-                               ) from None  # fmt: skip
+            raise NameTaken(f"a server of the name {self._name} is running", "choose another one with --name"
+                            ) from None  # fmt: skip
         if self.plan.endpoint:
             _remove_file(self.plan.endpoint.socket)  # a killed server's, on which a new one could not listen
+
+    def _make_log_file(self) -> None:
+        # Only the file itself is mounted, so it has to be there before the engine starts.
+        for mount in self.plan.container.mounts if self.plan.container else ():
+            if mount.target.startswith(LOGS):
+                try:
+                    os.close(os.open(mount.source, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+                except OSError as error:
+                    raise ValueProblem(f"--logfile: {mount.source}: {error.strerror}", "name a file that you may write"
+                                       ) from None  # fmt: skip
 
     def _remove_folder(self) -> None:
         if self._lock < 0 or not self.plan.endpoint:
@@ -220,7 +243,7 @@ def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
     except BaseException:
         signals.ignore()
         child.stop()
-        _remove_container(plan, began)
+        _remove_container(plan, began, child.lines)
         raise
     finally:
         signals.restore()
@@ -231,13 +254,13 @@ def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
     return output
 
 
-def _remove_container(plan: Plan, since: float) -> None:
+def _remove_container(plan: Plan, since: float, log: list[str]) -> None:
     """Make sure that nothing is left: an engine that was stopped while starting may not have cleaned up.
 
-    A container of the same name that was there before (created before ``since``, in seconds of the clock) is somebody
-    else's, and the reason why ours could not start.
+    Where the engine says in its ``log`` that the name is in use, and where the container was created before ``since``
+    (in seconds of the clock), it is somebody else's, and the reason why ours could not start.
     """
-    if not plan.container:
+    if not plan.container or any("already in use" in line.lower() for line in log):
         return
     program, name = plan.engine.program, plan.container.name
     try:
@@ -261,12 +284,15 @@ def _created(text: str) -> float:
 def explain_end(code: int, lines: list[str], what: str) -> AppError:
     """The error for a program that ended: its likely cause, found in its last lines by data/causes.toml."""
     how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    if code in (-9, 137):
+        how = "was killed (SIGKILL), perhaps for want of memory,"
     exit_code = 128 - code if code < 0 else code or 1
     text = "\n".join(lines[-100:]).lower()
     for row in load_table("causes")["cause"]:
         if row["text"].lower() in text:
             return ChildFailed(f"{what} {how}: {row['why']}", row["hint"], exit_code)
-    said = next((line for line in reversed(lines) if line.strip()), "")
+    # Where an engine tells how to get help, the reason stands above that.
+    said = next((line for line in reversed(lines) if line.strip() and not line.startswith(("See '", "Run '"))), "")
     if not said:
         return ChildFailed(f"{what} {how} and without a word", exit_code=exit_code)
     return ChildFailed(f"{what} {how}: {said.strip()}", "see its last lines above", exit_code)
@@ -329,10 +355,11 @@ class SignalGuard:
 
 def _refuse_foreign(folder: str) -> None:
     """Below a shared /tmp somebody else may have made the folders first: they could then read or replace the socket."""
-    for path in (os.path.dirname(folder), folder):
-        status = os.lstat(path)
-        if not os.path.isdir(path) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise EngineError(f"{path}: is not a folder of yours alone", "set XDG_RUNTIME_DIR to a folder of your own")
+    status, above = os.lstat(folder), os.stat(os.path.dirname(folder))
+    sticky = 0o1000  # as /tmp is: others can add folders, but not move this one away
+    exposed = above.st_uid not in (0, os.geteuid()) or (above.st_mode & 0o022 and not above.st_mode & sticky)
+    if exposed or not os.path.isdir(folder) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise EngineError(f"{folder}: is not a folder of yours alone", "set XDG_RUNTIME_DIR to a folder of your own")
 
 
 def _remove_file(path: str) -> None:

@@ -133,9 +133,9 @@ class _Drawing:
         if socket_folder:
             mounts.append(Mount(socket_folder, SOCKETS, read_only=False))
         if settings.logfile.value:
-            folder, name = os.path.split(settings.logfile.value)
-            mounts.append(Mount(folder, LOGS, read_only=False))
-            log_file = f"{LOGS}/{name}"
+            # The file alone, not its folder: whatever else is there is none of the container's business.
+            log_file = f"{LOGS}/server.log"
+            mounts.append(Mount(settings.logfile.value, log_file, read_only=False))
         else:
             log_file = ""
         if self._is_server():

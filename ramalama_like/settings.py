@@ -157,6 +157,8 @@ def _candidates(environ: Mapping[str, str], root: str) -> Iterable[str]:
 
 def _file_text(path: str) -> str | None:
     """The text of a file; None where there is no such file."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):  # a pipe would be waited for
+        raise ValueProblem(f"{path} is not a file")
     try:
         with open(path, "rb") as file:
             content = file.read()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
+from contextlib import suppress
+
+from ramalama_like.errors import AppError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,16 +21,22 @@ def set_quiet(quiet: bool) -> None:
 
 
 def write(text: str) -> None:
-    """Print a result exactly as it is: no newline is added, and bytes that are no UTF-8 come out as they came in."""
-    if sys.stdout:  # None where the descriptor was closed
-        sys.stdout.flush()
-    _write_all(1, os.fsencode(text))
+    """Print a result exactly as it is: no newline is added, and bytes that are no UTF-8 come out as they came in.
+
+    Raises AppError where standard output cannot be written; BrokenPipeError where its reader has gone.
+    """
+    try:
+        _write_all(1, text.encode("utf-8", "surrogateescape"))
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        raise AppError(f"standard output cannot be written: {problem.strerror}", exit_code=5) from None
 
 
 def say(text: str) -> None:
     """Tell something on standard error, on a line of its own."""
     if not _quiet:
-        _write_all(2, os.fsencode(text + "\n"))
+        _tell("".join(f"{spelled(line)}\n" for line in text.split("\n")))
 
 
 def warn(text: str) -> None:
@@ -38,8 +46,7 @@ def warn(text: str) -> None:
 
 def error(message: str, hint: str = "") -> None:
     """An error: one line, and one more where there is a next step."""
-    text = f"Error: {one_line(message)}\n" + (f"Hint: {one_line(hint)}\n" if hint else "")
-    _write_all(2, os.fsencode(text))
+    _tell(f"Error: {one_line(message)}\n" + (f"Hint: {one_line(hint)}\n" if hint else ""))
 
 
 def one_line(text: str) -> str:
@@ -51,7 +58,10 @@ def spelled(text: str) -> str:
     """Text with its control characters spelled out, but for tabs: nobody's log may move the cursor."""
     return "".join(
         letter
-        if letter.isprintable() or letter == "\t" or "\udc80" <= letter <= "\udcff"
+        if letter.isprintable() or letter == "\t"
+        # A surrogate is a byte that was no UTF-8: two of them could make a control character again.
+        else f"\\x{ord(letter) - 0xDC00:02x}"
+        if "\udc80" <= letter <= "\udcff"
         else letter.encode("unicode_escape").decode()
         for letter in text
     )
@@ -81,6 +91,12 @@ def is_terminal(descriptor: int) -> bool:
         return os.isatty(descriptor)
     except OSError:
         return False
+
+
+def _tell(text: str) -> None:
+    # Talk that nobody can hear is no reason to fail.
+    with suppress(OSError):
+        _write_all(2, text.encode("utf-8", "backslashreplace"))
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

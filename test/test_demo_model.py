@@ -152,6 +152,7 @@ class Demo:
         params = xllamacpp.CommonParams()
         params.model.path = str(MODEL)
         params.n_parallel = 1
+        params.cpuparams.n_threads = 1  # so small a model only waits for more of them
         params.verbosity = 0
         self.server = xllamacpp.Server(params)
 

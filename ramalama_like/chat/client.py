@@ -77,13 +77,28 @@ def parse_address(url: str) -> Address:
 
 
 def is_healthy(address: Address, timeout_s: float = 2.0) -> bool:
-    """Whether the server answers and is ready. Never raises: not yet is an answer too.
+    """Whether the server answers and is ready. Never raises: not yet is an answer too."""
+    words = _peek(address, "/health", timeout_s, 64).split()
+    # 404: a server that has no such page, but is there.
+    return len(words) > 1 and words[0].startswith(b"HTTP/") and words[1] in (b"200", b"404")
+
+
+def serves_model(address: Address, alias: str, timeout_s: float = 2.0) -> bool:
+    """Whether the server names ``alias`` among its models. On a port, somebody else may have been quicker than ours."""
+    import json
+
+    return json.dumps(alias).encode() in _peek(address, f"{address.base}/models", timeout_s, 1 << 20)
+
+
+def _peek(address: Address, path: str, timeout_s: float, most_bytes: int) -> bytes:
+    """The first bytes of an answer; empty where there is none.
 
     Written for being asked often while the server starts: it needs no HTTP library, whose import would take time
     from the engine on a small machine.
     """
     import socket
 
+    answer = b""
     try:
         if address.scheme == "unix":
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -97,12 +112,12 @@ def is_healthy(address: Address, timeout_s: float = 2.0) -> bool:
                 import ssl
 
                 connection = ssl.create_default_context().wrap_socket(connection, server_hostname=address.host)
-            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            words = connection.recv(64).split()
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+            while len(answer) < most_bytes and (more := connection.recv(most_bytes - len(answer))):
+                answer += more
     except (OSError, UnicodeError):
-        return False
-    # 404: a server that has no such page, but is there.
-    return len(words) > 1 and words[0].startswith(b"HTTP/") and words[1] in (b"200", b"404")
+        return answer
+    return answer
 
 
 def wait_healthy(address: Address, timeout_s: float) -> None:
@@ -139,7 +154,7 @@ def list_models(address: Address, api_key: str = "") -> list[str]:
         try:
             data = json.loads(response.read())
             return [str(model["id"]) for model in data["data"]]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise ServerSaid(f"{address.text}: the answer is no list of models", "is this an OpenAI-style server?"
                              ) from None  # fmt: skip
 
@@ -171,18 +186,35 @@ def stream_chat(
                 break
             try:
                 data = json.loads(event)
-            except ValueError:
-                raise ServerSaid(f"{address.text}: an event of the answer is no JSON") from None
+                piece, ended = _read_event(data)
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                raise ServerSaid(f"{address.text}: an event of the answer is not of OpenAI's form",
+                                 "is this an OpenAI-style server?") from None  # fmt: skip
             if isinstance(data, dict) and "error" in data:
                 raise ServerSaid(f"the server stopped the answer: {_message_of(data, '')}")
-            for choice in data.get("choices") or ():
-                piece = (choice.get("delta") or {}).get("content")
-                if piece:
-                    yield piece
-                finished = finished or bool(choice.get("finish_reason"))
+            if piece:
+                yield piece
+            finished = finished or ended
         if not finished:
             raise ServerGone(f"{address.text}: the connection was lost in the middle of the answer",
                              "see the server's log")  # fmt: skip
+
+
+def _read_event(data: object) -> tuple[str, bool]:
+    """The text that an event adds, and whether it is the last. Raises TypeError for an event of another form."""
+    if not isinstance(data, dict):
+        raise TypeError(data)
+    text, ended = "", False
+    choices = data.get("choices")
+    if not isinstance(choices, list | None):
+        raise TypeError(choices)
+    for choice in choices or ():
+        piece = (choice.get("delta") or {}).get("content")
+        if not isinstance(piece, str | None):
+            raise TypeError(piece)
+        text += piece or ""
+        ended = ended or bool(choice.get("finish_reason"))
+    return text, ended
 
 
 class _Exchange:
@@ -192,6 +224,9 @@ class _Exchange:
         self.address = address
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if api_key:
+            if not (api_key.isascii() and api_key.isprintable()):
+                raise ValueProblem("the API key holds characters that no key can have",  # and is not shown
+                                   "check RAMALAMA_API_KEY for a line end or a blank")  # fmt: skip
             headers["Authorization"] = f"Bearer {api_key}"
         self.connection = _connect(address, CONNECT_TIMEOUT_S)
         try:
@@ -201,7 +236,7 @@ class _Exchange:
                 self.connection.sock.settimeout(None)
             self.connection.request(method, path, body and body.encode(), headers)
             self.response: HTTPResponse = self.connection.getresponse()
-        except (OSError, _http_error()) as error:
+        except (OSError, ValueError, _http_error()) as error:  # ValueError: a host or path that cannot be encoded
             self.connection.close()
             raise self._gone(error) from None
 
@@ -219,7 +254,7 @@ class _Exchange:
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
         self.connection.close()
-        if isinstance(error, OSError | _http_error()):
+        if isinstance(error, OSError | ValueError | _http_error()):
             raise self._gone(error) from None
 
     def _gone(self, error: BaseException) -> ServerGone:
@@ -245,7 +280,7 @@ def _message_of(answer: object, otherwise: str) -> str:
     if isinstance(data, str):
         try:
             data = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             return data.strip()[:300] or otherwise
     if isinstance(data, dict):
         error = data.get("error", data)

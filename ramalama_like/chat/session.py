@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ramalama_like.chat.client import Address, stream_chat
+from ramalama_like.chat.client import Address, ServerSaid, stream_chat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-HELP = "/clear forgets, /bye or Ctrl-D leaves, Ctrl-C stops an answer, \\ continues a line."
+HELP = "/clear forgets, /bye or Ctrl-D leaves, Ctrl-C stops, \\ continues a line."
 YELLOW, PLAIN = "\x1b[33m", "\x1b[0m"
 
 
@@ -54,6 +54,9 @@ class Session:
         finally:
             if pieces:
                 self.write((PLAIN if self.colored else "") + ("" if pieces[-1].endswith("\n") else "\n"))
+        if not pieces:
+            self.messages.pop()
+            raise ServerSaid("the server gave an empty answer", "ask again, or in other words")
         self.messages.append({"role": "assistant", "content": "".join(pieces)})
 
     def loop(self, read_line: Callable[[str], str], prefix: str) -> None:
@@ -96,4 +99,8 @@ def _read_prompt(read_line: Callable[[str], str], prefix: str) -> str:
 
 def printable(text: str) -> str:
     """A model's text without control characters: no model may move the cursor or rename the terminal."""
-    return "".join(letter for letter in text if letter in "\n\t" or not (ord(letter) < 32 or 127 <= ord(letter) < 160))
+    return "".join(
+        "\ufffd" if "\ud800" <= letter <= "\udfff" else letter
+        for letter in text
+        if letter in "\n\t" or not (ord(letter) < 32 or 127 <= ord(letter) < 160)
+    )

@@ -25,7 +25,9 @@ def execute(request: Request) -> int:
     try:
         results = json.loads(output)
         rows = [_row(result) for result in results]
-    except (ValueError, TypeError, KeyError, AttributeError):
+        if not rows:
+            raise ValueError
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ChildFailed("llama-bench printed something else than its results",
                           "run it with --debug, or look at what --runtime-args asks for", 1) from None  # fmt: skip
     if decided.loaded.settings.format.value == "json":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from contextlib import suppress
 
 from ramalama_like import settings, ui
@@ -60,7 +60,8 @@ def _prompt(request: Request) -> str | None:
     if ui.is_terminal(0):
         return words or None
     try:
-        piped = sys.stdin.buffer.read().decode(errors="replace") if sys.stdin else ""
+        with os.fdopen(os.dup(0), "rb") as standard_input:
+            piped = standard_input.read().decode(errors="replace")
     except OSError as error:
         raise ValueProblem(f"standard input cannot be read: {error.strerror}") from None
     return f"{words}\n\n{piped}".rstrip("\n") if words and piped.strip() else words or piped.rstrip("\n")
@@ -69,8 +70,6 @@ def _prompt(request: Request) -> str | None:
 def _reopen_terminal() -> None:
     # After a piped prompt the loop still wants a person.
     if not ui.is_terminal(0):
-        import os
-
         try:
             terminal = os.open("/dev/tty", os.O_RDONLY)
         except OSError:
@@ -89,5 +88,10 @@ def _shown_line(request: Request, program: tuple[str, ...]) -> list[str]:
     for given in request.given.values():
         if given.flag in ("--dryrun", "--dry-run") or given.flag == "--api-key":
             continue  # a key is never shown: the variable RAMALAMA_API_KEY carries it
-        line += [given.flag] if given.value is True else [f"{given.flag}={given.value}"]
+        if isinstance(given.value, bool):
+            line.append(given.flag)
+        elif given.flag.startswith("--"):
+            line.append(f"{given.flag}={given.value}")
+        else:
+            line += [given.flag, str(given.value)]
     return line + (["--", *request.arguments] if request.arguments else [])

@@ -34,5 +34,5 @@ def execute(request: Request) -> int:
     lines += [f"warning: {warning}" for warning in (*decided.loaded.warnings, *plan.warnings)]
     lines += [f"configuration: {file}" for file in decided.loaded.files]
     lines += [f"step {number}: {render_line(step.argv)}" for number, step in enumerate(render_steps(plan), 1)]
-    ui.write("".join(f"{line}\n" for line in lines))
+    ui.write("".join(f"{ui.spelled(line)}\n" for line in lines))
     return 0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ramalama_like.containers import list_containers, need_engine
-from ramalama_like.errors import ValueProblem
+from ramalama_like.containers import find_container, list_containers, need_engine, no_such_container
 from ramalama_like.launch import show_lines
 from ramalama_like.process import hand_over
 
@@ -25,7 +24,6 @@ def execute(request: Request) -> int:
         show_lines(request, [line], asked.dryrun.value)
         return 0
     found = list_containers(engine, asked.timeout.value)
-    if not any(name == each.name or each.container_id.startswith(name) for each in found):
-        known = ", ".join(each.name for each in found) or "none is there"
-        raise ValueProblem(f"{name}: no container of this program has this name", f"the names are: {known}")
+    if not find_container(found, name):
+        raise no_such_container(found, name)
     return hand_over(line)

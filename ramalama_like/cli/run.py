@@ -5,7 +5,7 @@ from __future__ import annotations
 from ramalama_like import ui
 from ramalama_like.chat.client import ServerGone, preload
 from ramalama_like.errors import AppError
-from ramalama_like.execute import RunningServer, show_log, show_progress_of_pull
+from ramalama_like.execute import NameTaken, RunningServer, show_log, show_progress_of_pull
 from ramalama_like.launch import prepare
 
 TYPE_CHECKING = False
@@ -19,8 +19,21 @@ class SessionOver(AppError):
     exit_code = 0
 
 
+TRIES = 10  # with the next name each time, when others start at the same moment
+
+
 def execute(request: Request) -> int:
     """Run the command; its exit code. Raises AppError."""
+    for _ in range(TRIES - 1):
+        try:
+            return _run_once(request)
+        except NameTaken:
+            if "name" in request.given:
+                raise
+    return _run_once(request)
+
+
+def _run_once(request: Request) -> int:
     decided = prepare(request)
     if decided is None:
         return 0

@@ -21,7 +21,9 @@ def execute(request: Request) -> int:
         server.wait_ready()
         url = plan.endpoint.url if plan.endpoint else ""
         if plan.container and plan.container.detach:
-            ui.say(f"{plan.model.alias} is served at {url}; stop it with: ramalama-like stop {plan.container.name}")
+            engine = f"--engine {plan.engine.kind} " if "engine" in request.given else ""
+            stop = f"ramalama-like {engine}stop {plan.container.name}"
+            ui.say(f"{plan.model.alias} is served at {url}; stop it with: {stop}")
             ui.write(server.container_id + "\n")
             return 0
         ui.say(f"{plan.model.alias} is served at {url}; Ctrl-C stops it")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ramalama_like import ui
-from ramalama_like.containers import engine_failed, list_containers, need_engine
-from ramalama_like.errors import UsageError, ValueProblem
+from ramalama_like.containers import engine_failed, find_container, list_containers, need_engine, no_such_container
+from ramalama_like.errors import UsageError
 from ramalama_like.launch import show_lines
 from ramalama_like.process import capture
 
@@ -23,16 +23,14 @@ def execute(request: Request) -> int:
                          exit_code=22)  # fmt: skip
     engine, loaded = need_engine(request)
     asked = loaded.settings
-    ours = {container.name: container for container in list_containers(engine, asked.timeout.value)}
-    by_id = {container.container_id: container.name for container in ours.values()}
+    ours = list_containers(engine, asked.timeout.value)
     chosen = []
-    for name in names or ours:
-        found = name if name in ours else next((by_id[full] for full in by_id if full.startswith(name)), "")
+    for name in names or [container.name for container in ours]:
+        found = find_container(ours, name)
         if found:
             chosen.append(found)
         elif not asked.ignore.value:
-            known = ", ".join(ours) or "none is there"
-            raise ValueProblem(f"{name}: no container of this program has this name", f"the names are: {known}")
+            raise no_such_container(ours, name)
     lines = [(engine.program, verb, *words, name) for name in chosen
              for verb, words in (("stop", ("-t", str(GRACE_S))), ("rm", ("-f",)))]  # fmt: skip
     if asked.dryrun.value:
@@ -44,5 +42,5 @@ def execute(request: Request) -> int:
         if done.code and "no such container" not in done.stderr.lower() and "in progress" not in done.stderr.lower():
             raise engine_failed(engine, done.stderr, f"{line[1]} {line[-1]}")
         if line[1] == "rm":
-            ui.write(f"{line[-1]}\n")
+            ui.write(f"{ui.one_line(line[-1])}\n")
     return 0

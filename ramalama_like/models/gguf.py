@@ -32,7 +32,8 @@ _BLOCKS = {
     34: (256, 54), 35: (256, 66), 39: (32, 17),
 }  # fmt: skip
 _MOST_KEYS = 1_000_000  # more is no model but a damaged or hostile file
-_MOST_TENSORS = 10_000_000
+_MOST_TENSORS = 1_000_000
+_LONGEST_TEXT = 1 << 24  # bytes; longer ones are skipped
 
 
 @value
@@ -161,6 +162,8 @@ def _read_text(data: mmap, position: int) -> tuple[str, int]:
     end = position + 8 + length
     if end > len(data):
         raise IndexError(position)
+    if length > _LONGEST_TEXT:
+        return "", end
     # A model's own text may be anything; it must not stop the program.
     return data[position + 8 : end].decode("utf-8", "replace"), end
 
@@ -170,6 +173,8 @@ def _skip_array(data: mmap, position: int, element: int, count: int) -> int:
         raise IndexError(position)  # the specification allows nesting, no model uses it
     if element != _STRING:
         position += _fixed(element)[1] * count
+    elif count > (len(data) - position) // 8:  # each text takes its length at least
+        raise IndexError(position)
     else:
         from struct import Struct
 

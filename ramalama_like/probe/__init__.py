@@ -28,6 +28,8 @@ def probe(root: str = "/") -> HostFacts:
     """
     if not os.path.isdir(root):
         return _load(root)
+    if not any(os.path.isdir(os.path.join(root, name)) for name in ("proc", "sys", "dev", "etc")):
+        raise ValueProblem(f"host facts: {root} holds no proc, sys, dev or etc", "give a folder that stands for /")
     tree = Tree(root if os.path.realpath(root) != "/" else "/")
     if tree.real and sys.platform == "darwin":
         return HostFacts(os="darwin", arch=probe_arch(tree), kernel=os.uname().release, cpus=os.cpu_count())
@@ -62,6 +64,8 @@ def _in_container(tree: Tree) -> str:
 
 def _load(path: str) -> HostFacts:
     hint = "Give a folder that stands for /, or a JSON file of facts."
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe would be waited for
+        raise ValueProblem(f"host facts: {path} is neither a folder nor a file", hint)
     try:
         with open(path, encoding="utf-8") as file:
             data = parse_json(file.read(16 * 1024 * 1024))
