@@ -44,7 +44,10 @@ def decide(request: Request) -> Decided:
     """Everything up to the plan. Changes nothing. Raises AppError."""
     loaded = settings.load_settings(request)
     merged = loaded.settings
-    facts = probe(merged.host_facts.value or "/")
+    other = merged.host_facts.value
+    if os.path.isdir(other) and not any(os.path.isdir(f"{other}/{name}") for name in ("proc", "sys", "dev", "etc")):
+        raise ValueProblem(f"host facts: {other} holds no proc, sys, dev or etc", "give a folder that stands for /")
+    facts = probe(other or "/")
     engine = find_engine(merged, facts)
     store = merged.store.value or settings.default_store()
     home = settings.home_dir()

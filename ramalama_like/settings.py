@@ -157,8 +157,9 @@ def _candidates(environ: Mapping[str, str], root: str) -> Iterable[str]:
 
 def _file_text(path: str) -> str | None:
     """The text of a file; None where there is no such file."""
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):  # a pipe would be waited for
-        raise ValueProblem(f"{path} is not a file")
+    other = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    if other and os.path.realpath(path) != os.devnull:  # which is how one says "no file"
+        raise ValueProblem(f"{path} is not a file")  # a pipe would be waited for
     try:
         with open(path, "rb") as file:
             content = file.read()

@@ -501,3 +501,16 @@ def test_a_result_that_is_none(model: str, fake_engine: Install) -> None:
         1, "", error_text("llama-bench printed something else than its results",
                           "run it with --debug, or look at what --runtime-args asks for")
     )  # fmt: skip
+
+
+def test_pipes_are_not_waited_for(world: Path, model: str, fake_engine: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = world / "pipe"
+    os.mkfifo(pipe)
+    recorder = fake_engine("podman-5.4")
+    hint = "Give a folder that stands for /, or a JSON file of facts."
+    refused(world, recorder, line_for("serve", model, "--host-facts", str(pipe)), 22,
+            f"host facts: {pipe} is neither a folder nor a file", hint)  # fmt: skip
+    refused(world, recorder, line_for("serve", model, "--host-facts", str(world)), 22,
+            f"host facts: {world} holds no proc, sys, dev or etc", "give a folder that stands for /")  # fmt: skip
+    monkeypatch.setenv("RAMALAMA_CONFIG", str(pipe))
+    refused(world, recorder, line_for("serve", model), 22, f"{pipe} is not a file")

@@ -321,3 +321,37 @@ def test_servers_conversations_and_tools_side_by_side(user: User) -> None:
         running.communicate(FIXED_PROMPT, timeout=WITHIN_S)
         user.types("stop", "--all")
     assert running.returncode == 0
+
+
+@pytest.mark.parametrize("engine", ["podman"], indirect=True)
+def test_conversations_that_start_at_the_same_moment(user: User) -> None:
+    """With sockets each takes the next name. (Docker has ports, which can still be lost to somebody quicker.)"""
+    running = [user.starts("run", "demo", "--temp", "0", FIXED_PROMPT) for _ in range(4)]
+    ends = [process.communicate("", timeout=WITHIN_S) for process in running]
+    assert [(process.returncode, out) for process, (out, _) in zip(running, ends, strict=True)] == [
+        (0, FIXED_ANSWER + "\n")
+    ] * 4, ends
+    assert user.leftovers() == []
+
+
+def test_stop_without_a_name_stops_nothing(user: User, port: int) -> None:
+    assert user.types("serve", "-d", "demo", "--port", str(port)).returncode == 0
+    try:
+        assert user.types("stop", "").returncode == 22
+        assert ask(port, FIXED_PROMPT) == FIXED_ANSWER
+    finally:
+        user.types("stop", "--all")
+    assert json.loads(user.types("ps", "--json").stdout) == []
+
+
+def test_a_log_file_is_all_that_the_container_can_write(user: User, port: int, world: Path) -> None:
+    log = world / "folder" / "server.log"
+    log.parent.mkdir()
+    done = user.types("serve", "-d", "demo", "--port", str(port), "--logfile", str(log))
+    try:
+        assert done.returncode == 0, done.stderr
+        mounts = json.loads(user.engine.run("inspect", f"ramalama-demo-{port}", check=True).stdout)[0]["Mounts"]
+        assert [mount["Source"] for mount in mounts if mount["RW"]] == [str(log)]
+        wait_for(lambda: "listening" in log.read_text("utf-8"), "the log is written")
+    finally:
+        user.types("stop", "--all")
