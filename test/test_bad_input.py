@@ -503,7 +503,9 @@ def test_a_result_that_is_none(model: str, fake_engine: Install) -> None:
     )  # fmt: skip
 
 
-def test_pipes_are_not_waited_for(world: Path, model: str, fake_engine: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipes_are_not_waited_for(
+    world: Path, model: str, fake_engine: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pipe = world / "pipe"
     os.mkfifo(pipe)
     recorder = fake_engine("podman-5.4")
