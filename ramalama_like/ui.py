@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from ramalama_like.errors import AppError
 
@@ -94,9 +93,10 @@ def is_terminal(descriptor: int) -> bool:
 
 
 def _tell(text: str) -> None:
-    # Talk that nobody can hear is no reason to fail.
-    with suppress(OSError):
+    try:
         _write_all(2, text.encode("utf-8", "backslashreplace"))
+    except OSError:
+        return  # talk that nobody can hear is no reason to fail
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
