@@ -32,6 +32,10 @@ def server(answer: bytes) -> Iterator[str]:
                 with connection:
                     connection.recv(65536)
                     connection.sendall(answer)
+                    connection.shutdown(socket.SHUT_WR)
+                    # Bytes of the request that are still unread would reset the connection, and the answer with it.
+                    while connection.recv(65536):
+                        pass
 
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
