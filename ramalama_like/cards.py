@@ -1,0 +1,161 @@
+"""Cards, what is known of the case that is decided, and how both are called when people are told.
+
+What ``accelerator.py``, ``selection.py``, ``suitability.py`` and ``passage.py`` share.
+"""
+
+from __future__ import annotations
+
+from ramalama_like.data import load_table
+from ramalama_like.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ramalama_like.facts import EngineFacts, Gpu, HostFacts
+
+
+AUTO = "auto"
+CPU = "cpu"
+
+
+@value
+class Case:
+    """The inputs of one decision, with empty variables left out."""
+
+    facts: HostFacts
+    engine: EngineFacts
+    family: str
+    variables: Mapping[str, str]
+
+    @property
+    def native(self) -> bool:
+        return self.engine.kind == "none"
+
+
+@value
+class Selection:
+    """The cards of one vendor that the user's variable names."""
+
+    variable: str
+    cards: tuple[Gpu, ...]  # in the order of the variable
+    names: tuple[str, ...] = ()  # CDI names that the variable spelt out
+    warnings: tuple[str, ...] = ()
+
+
+@value
+class Group:
+    """Cards of one vendor that would be used together."""
+
+    vendor: str
+    cards: tuple[Gpu, ...]
+    inside: bool  # all of them are part of the processor
+    selection: Selection | None = None
+    left_out: int = 0  # cards with less memory than these
+
+    def is_like(self, other: Group | None) -> bool:
+        """Whether two groups have the same cards, before any were left out."""
+        return other is not None and (self.vendor, self.inside) == (other.vendor, other.inside)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the user's variable leaves no card at all."""
+        return self.selection is not None and not self.cards and not self.selection.names
+
+
+def expand_nodes(case: Case, pattern: str) -> list[str]:
+    """Existing nodes that match a pattern, in which ``#`` stands for a number."""
+    start, hole, end = pattern.partition("#")
+    if not hole:
+        return [pattern] if case.facts.node(pattern) is not None else []
+    return [
+        node.path
+        for node in case.facts.nodes
+        if node.path.startswith(start) and node.path.endswith(end) and node.path[len(start) :].isdigit()
+    ]
+
+
+def backend_title(backend: str) -> str:
+    title: str = load_table("accelerators")["backends"][backend]["title"]
+    return title
+
+
+def card_name(card: Gpu) -> str:
+    vendor = load_table("accelerators")["vendors"].get(card.vendor)
+    name = card.name or (vendor["title"] if vendor else f"card of vendor {card.vendor}")
+    detail = card.gfx or ("" if card.name else card.pci_device)
+    place = card.pci_address or card.render_node
+    return name + (f" ({detail})" if detail else "") + (f" at {place}" if place else "")
+
+
+def group_name(backend: str, group: Group | None, nodes: tuple[str, ...] = ()) -> str:
+    """The hardware in words; ``nodes`` where only they are known."""
+    if group is not None and group.cards:
+        return " and ".join(card_name(card) for card in group.cards)
+    if group is not None:
+        names = group.selection.names if group.selection is not None else ()
+        vendor: str = load_table("accelerators")["vendors"][group.vendor]["title"]
+        return " ".join((vendor, *names))
+    if nodes:
+        return " and ".join(nodes)
+    # Backends without cards of their own are their own hardware.
+    return backend_title(backend) if not load_table("accelerators")["backends"][backend]["vendors"] else "no card"
+
+
+def image_row(case: Case, backend: str) -> Mapping[str, Any]:
+    row: Mapping[str, Any] = load_table("images")["families"][case.family]["images"][backend]
+    return row
+
+
+# Cards that reach a container only with their user-space driver, through CDI.
+
+
+def cdi_names(case: Case, vendor: str) -> tuple[tuple[str, ...], str]:
+    """Device names that the engine would accept for a vendor's kind, or the reason why there are none."""
+    row = load_table("accelerators")["vendors"][vendor]
+    kind, repair = row["cdi_kind"], f"run: {row['cdi_repair']}"
+    specs = [spec for spec in case.facts.cdi if spec.kind == kind]
+    if case.engine.kind == "docker":
+        allowed = [_folder(directory + "/x") for directory in case.engine.cdi_directories]
+        specs = [spec for spec in specs if _folder(spec.file) in allowed]
+    owners: dict[str, str] = {}
+    stale: dict[str, str] = {}
+    for spec in specs:
+        for name in spec.names:
+            if name in owners and _folder(owners[name]) == _folder(spec.file):
+                return (), f"{owners[name]} and {spec.file} both define {kind}={name}: remove one of them"
+            owners[name] = spec.file
+        if spec.stale:
+            stale[spec.file] = spec.missing[0]
+    names = tuple(name for name, file in owners.items() if file not in stale)
+    if names:
+        return names, ""
+    for file, node in stale.items():
+        return (), f"the CDI spec {file} is stale, {node} does not exist; {repair}"
+    return (), f"no CDI spec of kind {kind} exists; {repair}"
+
+
+def _folder(path: str) -> str:
+    folder = path.rpartition("/")[0].rstrip("/")
+    return folder.removeprefix("/var") if folder.startswith("/var/run/") else folder
+
+
+def cdi_name_of(spelt: Sequence[str], card: Gpu) -> str:
+    """What a spec calls a card: generators name by index, by type and index, or by UUID."""
+    for name in (str(card.nvidia_index), f"gpu{card.nvidia_index}", card.nvidia_uuid):
+        if name and name in spelt:
+            return name
+    return ""
+
+
+def takes_docker_gpus(case: Case, vendor: str) -> bool:
+    return case.engine.kind == "docker" and bool(load_table("accelerators")["vendors"][vendor].get("docker_gpus"))
+
+
+def through_cdi(case: Case, card: Gpu) -> bool:
+    """Whether a card's user-space driver has to come along, so that a bare node is useless."""
+    vendor = load_table("accelerators")["vendors"].get(card.vendor, {})
+    if card.driver:
+        return card.driver in vendor.get("cdi_drivers", ())
+    return card.vendor == "nvidia" and bool(case.facts.nvidia_driver)
