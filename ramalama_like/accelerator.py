@@ -12,9 +12,11 @@ Everything about backends and vendors stands in ``data/accelerators.toml``, what
 
 from __future__ import annotations
 
+from ramalama_like.access import choose_access
 from ramalama_like.cards import AUTO, CPU, Case, backend_title, card_name, group_name
 from ramalama_like.data import load_table
-from ramalama_like.passage import access_warnings, choose_passage, owner_groups
+from ramalama_like.errors import ValueProblem
+from ramalama_like.passage import choose_passage
 from ramalama_like.selection import find_groups
 from ramalama_like.suitability import against_backend, against_image, compatibility_note, usable_part
 from ramalama_like.value import value
@@ -50,9 +52,12 @@ class Accelerator:
     docker_gpus: str = ""  # value of docker's --gpus: all, device=1, device=0,1; empty: not passed
     oci_runtime: str = ""  # a runtime that docker needs: mthreads
     groups: tuple[int, ...] = ()  # numeric groups to add (docker), for nodes that belong to one
+    keep_groups: bool = False  # rootless podman has to keep the user's groups, for nodes that belong to one
+    access: tuple[tuple[str, str], ...] = ()  # node, and how this user may open it
     env: tuple[tuple[str, str], ...] = ()  # variables for the server, in and outside of a container
     warnings: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()  # every backend that was considered, losers with their reason
+    ignored: tuple[str, ...] = ()  # cards that nobody knows to compute, and why they are not looked at
 
 
 @value
@@ -79,7 +84,8 @@ def choose_accelerator(
     *,
     backend: Setting[str],
     devices: Setting[tuple[str, ...]],
-    keep_groups: bool,
+    keep_groups: Setting[bool],
+    gpus: Setting[tuple[str, ...]],
     facts: HostFacts,
     engine: EngineFacts,
     family: str,
@@ -88,18 +94,23 @@ def choose_accelerator(
     """Choose the accelerator for a host, an engine and a family of images.
 
     ``environment`` holds the user's variables that ``gpu_variables`` names. ``devices`` matters only where it is
-    ``none`` alone; other devices are passed besides the accelerator's. Raises ValueProblem where one of the variables
-    names none of the cards that are known.
+    ``none`` alone; other devices are passed besides the accelerator's. ``gpus`` are selectors of cards
+    (gpu_selectors.py). Raises ValueProblem where a variable or selector names none of the cards that are known, or
+    cards that cannot be used.
     """
     wanted = canonical_backend(backend.value)
     variables = {name: environment[name] for name in gpu_variables() if environment.get(name)}
-    case = Case(facts=facts, engine=engine, family=family, variables=variables)
+    case = Case(facts=facts, engine=engine, family=family, variables=variables, gpus=gpus)
     if devices.value == ("none",):
+        if gpus.value:
+            raise ValueProblem(f"{gpus.origin} {','.join(gpus.value)} and {devices.origin} none exclude each other",
+                               "leave one of them out")  # fmt: skip
         return _choose_nothing(wanted, backend, devices)
     groups = find_groups(case, wanted, strict=True)
     attempts = _attempts(case, groups if wanted == AUTO else find_groups(case, AUTO, strict=False))
     auto = next(attempt for attempt in attempts if not attempt.against)
     if wanted == AUTO:
+        _refuse_lost_selection(auto, groups, attempts)
         chosen, group = auto.backend, auto.group
         why = _auto_why(auto, attempts)
         warnings = _unused_warnings(auto, attempts)
@@ -108,14 +119,15 @@ def choose_accelerator(
         chosen = wanted
         group, against = _obey(case, wanted, groups)
         why = f"{backend_title(chosen)} was asked for by {backend.origin}"
+        if group is not None and group.selection is not None and group.selection.asked:
+            why += f", on the cards of {group.selection.asked}"
         warnings = [f"{chosen}: {objection}" for objection in against]
         candidates = [Candidate(chosen, chosen=True, why=why), *_candidates_unasked(case, chosen, auto, attempts)]
     if group is not None and (note := compatibility_note(case, chosen)):
         why += f"; {note}"
     passed = choose_passage(case, chosen, group)
-    warnings += [*passed.warnings, *_variable_warnings(case)]
-    if engine.kind == "podman":
-        warnings += access_warnings(case, passed.device_nodes, keep_groups)
+    access = choose_access(case, passed.device_nodes, keep_groups)
+    warnings += [*passed.warnings, *_variable_warnings(case), *access.warnings]
     return Accelerator(
         backend=chosen,
         name=group_name(chosen, group, passed.device_nodes),
@@ -125,11 +137,33 @@ def choose_accelerator(
         cdi_devices=passed.cdi_devices,
         docker_gpus=passed.docker_gpus,
         oci_runtime=passed.oci_runtime,
-        groups=owner_groups(case, passed.device_nodes) if engine.kind == "docker" else (),
+        groups=access.groups,
+        keep_groups=access.keep_groups,
+        access=access.notes,
         env=passed.env,
         warnings=tuple(dict.fromkeys(warnings)),
         candidates=tuple(candidates),
+        ignored=_ignored(case),
     )
+
+
+def _ignored(case: Case) -> tuple[str, ...]:
+    known = load_table("accelerators")["vendors"]
+    return tuple(
+        f"{card_name(card)}: not a vendor whose cards are known to compute"
+        for card in case.facts.gpus
+        if card.vendor not in known
+    )
+
+
+def _refuse_lost_selection(auto: _Attempt, groups: list[Group], attempts: list[_Attempt]) -> None:
+    """Cards that ``--gpu`` asks for are used, or it is an error."""
+    selection = groups[0].selection if groups else None
+    if auto.backend != CPU or selection is None or not selection.asked:
+        return
+    why = "; ".join(f"{attempt.backend}: {attempt.against[0]}" for attempt in attempts if attempt.group is not None)
+    raise ValueProblem(f"{selection.asked} cannot be used: {why}",
+                       "choose another card, or repair what stands in the way")  # fmt: skip
 
 
 def _choose_nothing(wanted: str, backend: Setting[str], devices: Setting[tuple[str, ...]]) -> Accelerator:
@@ -162,7 +196,7 @@ def _attempts(case: Case, groups: list[Group]) -> list[_Attempt]:
 
 
 def _candidates(case: Case, winner: _Attempt, attempts: list[_Attempt]) -> list[Candidate]:
-    """Every attempt with its reason, and cards that no backend is known for."""
+    """Every attempt with its reason."""
     found: list[Candidate] = []
     for attempt in attempts:
         cards = f"{group_name(attempt.backend, attempt.group)}: " if attempt.group is not None else ""
@@ -173,17 +207,16 @@ def _candidates(case: Case, winner: _Attempt, attempts: list[_Attempt]) -> list[
             if attempt.backend == CPU:
                 why = "nothing else can be used"
         elif attempt.group is not None and attempt.group.is_like(winner.group):
-            why = f"{cards}{winner.backend} comes first"
+            why = f"{cards}{winner.backend} comes first{_preference_why(attempt.group)}"
         else:
             why = f"{cards}{winner.backend} on {group_name(winner.backend, winner.group)} comes first"
         found.append(Candidate(attempt.backend, attempt is winner, why))
-    known = load_table("accelerators")["vendors"]
-    strange = [card for card in case.facts.gpus if card.vendor not in known]
-    found[-1:-1] = [
-        Candidate("vulkan", chosen=False, why=f"{card_name(card)}: not a vendor whose cards are known to compute")
-        for card in strange
-    ]
     return found
+
+
+def _preference_why(group: Group) -> str:
+    why = load_table("accelerators")["vendors"][group.vendor].get("preference_why", "")
+    return f": {why}" if why else ""
 
 
 def _candidates_unasked(case: Case, chosen: str, auto: _Attempt, attempts: list[_Attempt]) -> list[Candidate]:
@@ -232,7 +265,9 @@ def _auto_why(winner: _Attempt, attempts: list[_Attempt]) -> str:
             passed_over = passed_over or (same and attempt in before)
     if winner.group is not None:
         cards = group_name(winner.backend, winner.group)
+        asked = winner.group.selection.asked if winner.group.selection is not None else ""
         why = f"{winner.backend} is {'what is left' if passed_over else 'the first choice'} for {cards}"
+        why += f", which {asked} asks for" if asked else ""
         if winner.group.left_out:
             why += f" ({winner.group.left_out} with less memory left out)"
     elif winner.backend == CPU:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ramalama_like.facts import EngineFacts, Gpu, HostFacts
+    from ramalama_like.options import Setting
 
 
 AUTO = "auto"
@@ -28,20 +29,23 @@ class Case:
     engine: EngineFacts
     family: str
     variables: Mapping[str, str]
+    gpus: Setting[tuple[str, ...]]  # what --gpu asks for; empty: nothing
 
     @property
     def native(self) -> bool:
+        """Whether no container is used: then nothing is passed, and the limits of images do not count."""
         return self.engine.kind == "none"
 
 
 @value
 class Selection:
-    """The cards of one vendor that the user's variable names."""
+    """The cards of one vendor that the user named, by a variable, by ``--gpu``, or by both."""
 
-    variable: str
+    variable: str  # empty where only --gpu was given
     cards: tuple[Gpu, ...]  # in the order of the variable
     names: tuple[str, ...] = ()  # CDI names that the variable spelt out
     warnings: tuple[str, ...] = ()
+    asked: str = ""  # --gpu and its value; empty where it was not given. What it asks is honoured or refused.
 
 
 @value
@@ -77,11 +81,13 @@ def expand_nodes(case: Case, pattern: str) -> list[str]:
 
 
 def backend_title(backend: str) -> str:
+    """What people call a backend: ROCm."""
     title: str = load_table("accelerators")["backends"][backend]["title"]
     return title
 
 
 def card_name(card: Gpu) -> str:
+    """A card in words, as exactly as it is known: AMD Radeon (gfx1150) at 0000:c4:00.0."""
     vendor = load_table("accelerators")["vendors"].get(card.vendor)
     name = card.name or (vendor["title"] if vendor else f"card of vendor {card.vendor}")
     detail = card.gfx or ("" if card.name else card.pci_device)
@@ -104,6 +110,7 @@ def group_name(backend: str, group: Group | None, nodes: tuple[str, ...] = ()) -
 
 
 def image_row(case: Case, backend: str) -> Mapping[str, Any]:
+    """What images.toml says about a backend's image in the chosen family."""
     row: Mapping[str, Any] = load_table("images")["families"][case.family]["images"][backend]
     return row
 
@@ -150,6 +157,7 @@ def cdi_name_of(spelt: Sequence[str], card: Gpu) -> str:
 
 
 def takes_docker_gpus(case: Case, vendor: str) -> bool:
+    """Whether docker's ``--gpus`` can pass the vendor's cards."""
     return case.engine.kind == "docker" and bool(load_table("accelerators")["vendors"][vendor].get("docker_gpus"))
 
 

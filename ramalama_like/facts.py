@@ -102,6 +102,7 @@ class HostFacts:
     kfd_nodes: tuple[KfdNode, ...] = ()
     nvidia_driver: str = ""  # 570.86.15
     cdi: tuple[CdiSpec, ...] = ()
+    selinux: str = ""  # enforcing permissive, or empty where SELinux is not used
     nodes: tuple[DeviceNode, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -128,6 +129,7 @@ class EngineFacts:
     version_text: str = ""
     rootless: bool | None = None
     cdi_directories: tuple[str, ...] = ()  # as the docker daemon lists them; podman always has its own
+    oci_runtime: str = ""  # crun or runc, where it matters; empty: not looked at
     why: str = ""
 
 

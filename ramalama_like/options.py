@@ -138,6 +138,10 @@ class Settings:
         "auto", "--backend", key="runtimes.llama_cpp.backend", choices=BACKENDS, variables=("RAMALAMA_BACKEND",),
         group="Accelerator and image", help="Accelerator back end; every name is accepted on every host.",
     )  # fmt: skip
+    gpu: Setting[tuple[str, ...]] = option(
+        (), "--gpu", kind="list", key="gpu", group="Accelerator and image", metavar="SEL",
+        help="Use only this card: its number, UUID, PCI address or a part of its name; repeatable.",
+    )  # fmt: skip
     image: Setting[str] = option(
         "", "--image", key="image", group="Accelerator and image", help="Container image; beats every other choice."
     )

@@ -5,12 +5,25 @@ Cards are narrowed by what is passed, never by an index variable: inside, number
 
 from __future__ import annotations
 
-from ramalama_like.cards import cdi_name_of, cdi_names, expand_nodes, takes_docker_gpus, through_cdi
+from ramalama_like.cards import (
+    backend_title,
+    card_name,
+    cdi_name_of,
+    cdi_names,
+    expand_nodes,
+    takes_docker_gpus,
+    through_cdi,
+)
 from ramalama_like.data import load_table
+from ramalama_like.errors import ValueProblem
+from ramalama_like.gpu_selectors import card_numbers
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from ramalama_like.cards import Case, Group, Selection
     from ramalama_like.facts import Gpu
 
@@ -28,50 +41,119 @@ class Passage:
 
 
 def choose_passage(case: Case, backend: str, group: Group | None) -> Passage:
+    """How the cards of a group are passed for a backend.
+
+    Raises ValueProblem where ``--gpu`` asks for cards that cannot be passed alone.
+    """
     row = load_table("accelerators")["backends"][backend]
     selection = group.selection if group is not None else None
-    warnings = list(selection.warnings) if selection is not None else []
-    env = dict(case.variables)
+    if selection is not None and selection.asked:
+        _refuse_unknown_numbers(case, backend, selection)
+    warnings = selection.warnings if selection is not None else ()
+    env = {**row.get("defaults", {}), **case.variables}
     if case.native:
-        return Passage(env=tuple({**row.get("defaults", {}), **env}.items()), warnings=tuple(warnings))
+        env.update(_native_variables(case, backend, selection))
+        return Passage(env=tuple(env.items()), warnings=warnings)
     cards = _cards_to_pass(case, backend, group)
     bundled = [card for card in cards if through_cdi(case, card)]
-    nodes: list[str] = []
-    for pattern in (*row.get("needs", ()), *row.get("passes", ())):
-        nodes += expand_nodes(case, pattern)
+    nodes = [node for pattern in (*row.get("needs", ()), *row.get("passes", ()))
+             for node in _nodes_of(case, row, pattern, selection)]  # fmt: skip
     oci_runtime = ""
     if row.get("docker_runtime") and case.engine.kind == "docker" and nodes:
         oci_runtime, nodes = row["docker_runtime"], []
+        if selection is not None and selection.asked:
+            env[row["docker_runtime_variable"]] = ",".join(map(str, card_numbers(case.facts, selection.cards)))
     if row.get("render_node"):
+        bare = [card for card in cards if not card.render_node and card not in bundled]
+        if bare and selection is not None and selection.asked:
+            raise ValueProblem(f"{selection.asked}: {card_name(bare[0])} has no render node that could be passed",
+                               "choose another card: ramalama-like info lists them")  # fmt: skip
         nodes += [card.render_node for card in cards if card.render_node and card not in bundled]
         if group is None:
             nodes += _unclaimed_render_nodes(case)
     cdi_devices: tuple[str, ...] = ()
     docker_gpus = ""
-    env = {**row.get("defaults", {}), **env}
-    if bundled or (selection is not None and selection.names):
-        names, renumbered = _cdi_choice(case, bundled, selection)
-        kind = load_table("accelerators")["vendors"][_vendor_of(bundled, group)]["cdi_kind"]
-        if names:
-            cdi_devices = tuple(f"{kind}={name}" for name in names)
-        elif takes_docker_gpus(case, _vendor_of(bundled, group)):
-            docker_gpus = _docker_gpus_value(bundled, selection)
-            env = {**row.get("docker_defaults", {}), **env}
-            renumbered = _renumbered(selection)
-        if selection is not None and renumbered is not None and (names or docker_gpus):
-            # The cards are narrowed, so their numbers on the host mean others inside.
-            env.pop(selection.variable, None)
-            if renumbered:
-                env[selection.variable] = renumbered
-    return Passage(
-        tuple(dict.fromkeys(nodes)), cdi_devices, docker_gpus, oci_runtime, tuple(env.items()), tuple(warnings)
-    )
+    if group is not None and (bundled or (selection is not None and selection.names)):
+        cdi_devices, docker_gpus = _pass_whole_driver(case, row, group, bundled, env)
+    elif selection is not None and selection.asked and _reads(backend, selection.variable):
+        _renumber(env, selection, _renumbered(selection) or "")
+    return Passage(tuple(dict.fromkeys(nodes)), cdi_devices, docker_gpus, oci_runtime, tuple(env.items()), warnings)
 
 
-def _vendor_of(cards: list[Gpu], group: Group | None) -> str:
-    if cards:
-        return cards[0].vendor
-    return group.vendor if group is not None else ""
+def _pass_whole_driver(
+    case: Case, row: Mapping[str, Any], group: Group, bundled: list[Gpu], env: dict[str, str]
+) -> tuple[tuple[str, ...], str]:
+    """Cards that need their user-space driver along: CDI names, or docker's ``--gpus``. ``env`` is brought in line."""
+    vendor, selection = group.vendor, group.selection
+    names, renumbered = _cdi_choice(case, vendor, bundled, selection)
+    docker_gpus = ""
+    if not names and takes_docker_gpus(case, vendor):
+        docker_gpus, renumbered = _docker_gpus_value(bundled, selection), _renumbered(selection)
+        for name, text in row.get("docker_defaults", {}).items():
+            env.setdefault(name, text)
+    if not names and not docker_gpus and selection is not None and selection.asked:
+        raise ValueProblem(f"{selection.asked}: {cdi_names(case, vendor)[1].partition('; ')[0]}",
+                           f"run: {load_table('accelerators')['vendors'][vendor]['cdi_repair']}")  # fmt: skip
+    if selection is not None and renumbered is not None and (names or docker_gpus):
+        # The cards are narrowed, so their numbers on the host mean others inside.
+        _renumber(env, selection, renumbered)
+    kind = load_table("accelerators")["vendors"][vendor]["cdi_kind"]
+    return tuple(f"{kind}={name}" for name in names), docker_gpus
+
+
+def _renumber(env: dict[str, str], selection: Selection, renumbered: str) -> None:
+    env.pop(selection.variable, None)
+    if renumbered and selection.variable:
+        env[selection.variable] = renumbered
+
+
+def _reads(backend: str, variable: str) -> bool:
+    row = load_table("accelerators")["variables"].get(variable, {})
+    return backend in row.get("read_by", ())
+
+
+def _refuse_unknown_numbers(case: Case, backend: str, selection: Selection) -> None:
+    """Beside ``--gpu``: variables whose numbers nobody here can translate into those of the inside."""
+    rows = load_table("accelerators")["variables"]
+    set_ones = [name for name in case.variables if _reads(backend, name) and "numbering" in rows[name]]
+    for name in set_ones:
+        if rows[name]["numbering"] in ("vulkan", "own") or (len(set_ones) > 1 and name != selection.variable):
+            raise ValueProblem(f"{selection.asked} and {name} both choose cards, and cannot be combined",
+                               f"leave one of them out: unset {name}")  # fmt: skip
+
+
+def _native_variables(case: Case, backend: str, selection: Selection | None) -> dict[str, str]:
+    """Without a container only the backend's own variable can narrow what ``--gpu`` asks for."""
+    if selection is None or not selection.asked:
+        return {}
+    table = load_table("accelerators")
+    row = table["backends"][backend].get("native", {})
+    if not row:
+        vendors = table["backends"][backend]["vendors"]
+        if {card for card in case.facts.gpus if card.vendor in vendors} <= set(selection.cards):
+            return {}
+        raise ValueProblem(f"{selection.asked}: {backend_title(backend)} numbers cards by itself, so they cannot be "
+                           "chosen without a container",
+                           "look at llama-server --list-devices, and use --runtime-args '--device NAME'")  # fmt: skip
+    numbers = [str(number) for number in card_numbers(case.facts, selection.cards)]
+    uuids = [card.nvidia_uuid for card in selection.cards]
+    variable = selection.variable if _reads(backend, selection.variable) else row["variable"]
+    if row.get("by_uuid") and all(uuids):
+        return {variable: ",".join(uuids)}
+    return {**row.get("order", {}), variable: ",".join(numbers)}
+
+
+def _nodes_of(case: Case, row: Mapping[str, Any], pattern: str, selection: Selection | None) -> list[str]:
+    """The nodes of a pattern: all that exist, or only those of the cards that ``--gpu`` asks for."""
+    nodes = expand_nodes(case, pattern)
+    if selection is None or not selection.asked or row.get("per_card") != pattern:
+        return nodes
+    alike = [card for card in case.facts.gpus if card.vendor == selection.cards[0].vendor]
+    if len(nodes) != len(alike):
+        raise ValueProblem(f"{selection.asked}: which of the nodes {pattern.replace('#', '*')} belongs to which card "
+                           f"is unknown: there are {len(nodes)} for {len(alike)} cards",
+                           "leave --gpu out, or pass nodes with --device")  # fmt: skip
+    return [nodes[number] for number in card_numbers(case.facts, selection.cards)]
 
 
 def _cards_to_pass(case: Case, backend: str, group: Group | None) -> tuple[Gpu, ...]:
@@ -79,6 +161,8 @@ def _cards_to_pass(case: Case, backend: str, group: Group | None) -> tuple[Gpu, 
     table = load_table("accelerators")
     if group is None:
         return ()
+    if group.selection is not None and group.selection.asked:
+        return group.cards
     for name, row in table["variables"].items():
         if name not in case.variables or backend not in row.get("read_by", ()) or row.get("numbering") == "nvidia":
             continue
@@ -89,9 +173,10 @@ def _cards_to_pass(case: Case, backend: str, group: Group | None) -> tuple[Gpu, 
     return group.cards
 
 
-def _cdi_choice(case: Case, cards: list[Gpu], selection: Selection | None) -> tuple[tuple[str, ...], str | None]:
+def _cdi_choice(
+    case: Case, vendor: str, cards: list[Gpu], selection: Selection | None
+) -> tuple[tuple[str, ...], str | None]:
     """Names to pass, and what the user's variable becomes inside: empty to drop it, None to leave it as it is."""
-    vendor = cards[0].vendor if cards else "nvidia"
     spelt, problem = cdi_names(case, vendor)
     if problem:
         return (), None
@@ -99,6 +184,14 @@ def _cdi_choice(case: Case, cards: list[Gpu], selection: Selection | None) -> tu
         names = [*selection.names, *(cdi_name_of(spelt, card) for card in sorted(selection.cards, key=_order))]
         if all(names):
             return tuple(names), _renumbered(selection)
+        everything = all(card in selection.cards for card in case.facts.gpus if through_cdi(case, card))
+        if selection.asked and not everything and takes_docker_gpus(case, vendor):
+            return (), None
+        if selection.asked and not everything:
+            row = load_table("accelerators")["vendors"][vendor]
+            unnamed = next(card for card in selection.cards if not cdi_name_of(spelt, card))
+            raise ValueProblem(f"{selection.asked}: the CDI spec has no name for {card_name(unnamed)} alone",
+                               f"write it anew: {row['cdi_repair']}")  # fmt: skip
         # The spec cannot narrow, so all cards go in and numbers keep their meaning.
     if "all" in spelt:
         return ("all",), None
@@ -107,7 +200,8 @@ def _cdi_choice(case: Case, cards: list[Gpu], selection: Selection | None) -> tu
 
 
 def _order(card: Gpu) -> int:
-    return card.nvidia_index or 0
+    """Position among cards that are passed together: inside, they are numbered in the order of the host's numbers."""
+    return card.nvidia_index or card.hip_index or 0
 
 
 def _renumbered(selection: Selection | None) -> str | None:
@@ -123,8 +217,10 @@ def _renumbered(selection: Selection | None) -> str | None:
 def _docker_gpus_value(cards: list[Gpu], selection: Selection | None) -> str:
     if selection is None:
         return "all"
-    listed = [str(card.nvidia_index) for card in sorted(cards, key=_order)] + list(selection.names)
-    return f"device={','.join(listed)}"
+    # A number, or the UUID of a card that has none; docker understands both.
+    listed = [card.nvidia_uuid if card.nvidia_index is None else str(card.nvidia_index)
+              for card in sorted(cards, key=_order)]  # fmt: skip
+    return f"device={','.join([*listed, *selection.names])}"
 
 
 def _unclaimed_render_nodes(case: Case) -> list[str]:
@@ -132,22 +228,3 @@ def _unclaimed_render_nodes(case: Case) -> list[str]:
     vendors = load_table("accelerators")["vendors"]
     claimed = {card.render_node for card in case.facts.gpus if card.vendor in vendors}
     return [node for node in expand_nodes(case, "/dev/dri/renderD#") if node not in claimed]
-
-
-def owner_groups(case: Case, paths: tuple[str, ...]) -> tuple[int, ...]:
-    nodes = (case.facts.node(path) for path in paths)
-    return tuple(sorted({node.group for node in nodes if node is not None and node.group}))
-
-
-def access_warnings(case: Case, paths: tuple[str, ...], keep_groups: bool) -> list[str]:
-    """Nodes that the user who starts the container may not use in it."""
-    warnings: list[str] = []
-    for path in paths:
-        node = case.facts.node(path)
-        if node is None:
-            continue
-        if node.accessible is False:
-            warnings.append(f"this user may not read and write {path}: join the group {node.group} that owns it")
-        elif node.through_group and not keep_groups:
-            warnings.append(f"{path} can be used only as member of the group {node.group}: add --keep-groups")
-    return warnings

@@ -81,7 +81,17 @@ def find_engine(merged: Settings, facts: HostFacts) -> EngineFacts:
     )  # fmt: skip
     if engine.kind == "docker" and facts.cdi and settings.find_program(engine.program):
         engine = replace(engine, cdi_directories=ask_cdi_directories(engine.program, merged.timeout.value))
+    if engine.kind == "podman" and any(node.through_group for node in facts.nodes):
+        engine = replace(engine, oci_runtime=_oci_runtime(merged, facts))
     return engine
+
+
+def _oci_runtime(merged: Settings, facts: HostFacts) -> str:
+    if merged.oci_runtime.value or not facts.is_this_machine:
+        return merged.oci_runtime.value
+    from ramalama_like.probe.oci_runtime import probe_oci_runtime
+
+    return probe_oci_runtime(settings.variable, settings.home_dir(), settings.find_program)
 
 
 def check_executable(request: Request, decided: Decided) -> None:

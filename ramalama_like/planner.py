@@ -65,8 +65,8 @@ def make_plan(
 ) -> Plan:
     """Decide everything about one command. Raises AppError for a combination that cannot work."""
     accelerator = choose_accelerator(
-        backend=settings.backend, devices=settings.device, keep_groups=settings.keep_groups.value, facts=facts,
-        engine=engine, family=settings.image_family.value, environment=situation.environment,
+        backend=settings.backend, devices=settings.device, keep_groups=settings.keep_groups, gpus=settings.gpu,
+        facts=facts, engine=engine, family=settings.image_family.value, environment=situation.environment,
     )  # fmt: skip
     draw = _Drawing(request, settings, facts, engine, model, draft, situation, accelerator)
     return draw.native() if engine.kind == "none" else draw.contained()
@@ -119,6 +119,7 @@ class _Drawing:
     def contained(self) -> Plan:
         """The plan for a container engine."""
         settings = self.settings
+        self._note_labels()
         image = choose_image(
             accelerator=self.accelerator, facts_arch=self.facts.arch, family=settings.image_family,
             explicit=settings.image, overrides=settings.images, default_image=settings.default_image,
@@ -248,7 +249,7 @@ class _Drawing:
             cdi_devices=accelerator.cdi_devices,
             docker_gpus=accelerator.docker_gpus if docker else "",
             groups=accelerator.groups,
-            keep_groups=settings.keep_groups.value,
+            keep_groups=accelerator.keep_groups,
             env=(("HOME", "/tmp"), *accelerator.env, *_pairs(settings.env.value)),  # noqa: S108 - in the container
             security=_security(settings),
             oci_runtime=settings.oci_runtime.value or accelerator.oci_runtime,
@@ -322,6 +323,16 @@ class _Drawing:
             if given:
                 self.warnings.append(f"{given.flag} has no meaning for {self.request.command}")
 
+    def _note_labels(self) -> None:
+        """SELinux separates containers from devices too, unless a boolean of its policy lets them through."""
+        if self.facts.selinux != "enforcing" or not self.settings.selinux.value:
+            return
+        for row in load_table("accelerators")["selinux"]:
+            passed = (*self.accelerator.device_nodes, *self.accelerator.cdi_devices)
+            if any(device.startswith(row["device"]) for device in passed):
+                self.warnings.append(f"SELinux may keep the container from {row['device']}: "
+                                     f"sudo setsebool -P {row['boolean']} 1")  # fmt: skip
+
     def _refuse_without_engine(self) -> None:
         for name in ("image", "image_family", "device", "network", "privileged", "selinux", "oci_runtime", "pull",
                      "engine_args", "keep_groups", "authfile", "tls_verify", "name", "detach"):  # fmt: skip
@@ -350,6 +361,7 @@ class _Drawing:
             ("model", self.model.reference, self.model.why, "argument"),
             ("accelerator", f"{accelerator.backend} ({accelerator.name})", accelerator.why, accelerator.origin),
         ]
+        rows += [(f"device {node}", "passed", how, "default") for node, how in accelerator.access]
         if image:
             rows.append(("image", image.ref, image.why, image.origin))
         if container:
@@ -357,6 +369,7 @@ class _Drawing:
             rows.append(("name", self.name, default if settings.name.is_default else "as asked", settings.name.origin))
             why = "as asked" if settings.network.value else "nothing needs one" if container.network else "for the port"
             rows.append(("network", container.network or "the engine's default", why, settings.network.origin))
+            rows += self._label_decision(container)
             rows.append(("pull", container.pull, "when the image is fetched", settings.pull.origin))
         if endpoint:
             why = "a Unix socket needs no network" if endpoint.socket else "published on this address only"
@@ -365,8 +378,17 @@ class _Drawing:
         rows += [(name, _shown(setting), "as asked", setting.origin) for name, setting in self._other_settings()]
         return tuple(rows)
 
+    def _label_decision(self, container: Container) -> list[tuple[str, str, str, str]]:
+        if not self.facts.selinux:
+            return []
+        origin = self.settings.selinux.origin
+        if container.security.separate_labels:
+            return [("SELinux label", "container_t", "what is mounted is relabelled (z)", origin)]
+        return [("SELinux label", "disabled", "so that models stay where and as they are; --selinux on keeps it",
+                 origin)]  # fmt: skip
+
     def _other_settings(self) -> list[tuple[str, Setting[object]]]:
-        told = ("backend", "image", "name", "network", "pull", "port", "threads", "api_key")
+        told = ("backend", "gpu", "image", "name", "network", "pull", "port", "threads", "api_key")
         return [(name, setting) for name, setting in vars(self.settings).items()
                 if name not in told and all_options()[name].group != "Program" and not setting.is_default]  # fmt: skip
 

@@ -1,10 +1,14 @@
-"""Which cards the user asked for, and the groups of cards that are left to choose from."""
+"""Which cards the user asked for, and the groups of cards that are left to choose from.
+
+Variables such as CUDA_VISIBLE_DEVICES are kept and never widened; ``--gpu`` can only narrow them further.
+"""
 
 from __future__ import annotations
 
 from ramalama_like.cards import AUTO, Group, Selection, card_name, cdi_names
 from ramalama_like.data import load_table
 from ramalama_like.errors import ValueProblem
+from ramalama_like.gpu_selectors import pick_cards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,20 +27,42 @@ def find_groups(case: Case, wanted: str, *, strict: bool) -> list[Group]:
         vendors = [vendor for vendor in vendors if vendor in table["backends"][wanted]["vendors"]]
     if strict and wanted in (AUTO, "vulkan"):
         _check_vulkan_numbers(case)
+    picked = pick_cards(case, wanted) if strict else None
+    if picked is not None:
+        return [_group_of(_common(case, picked))]
     found: list[Group] = []
     for vendor in vendors:
         cards = tuple(card for card in case.facts.gpus if card.vendor == vendor)
         selection = _select(case, vendor, cards, strict=strict) if cards else None
         if selection is not None:
-            # Named cards belong together, whatever they are.
-            inside = bool(selection.cards) and all(card.integrated for card in selection.cards)
-            found.append(Group(vendor, selection.cards, inside, selection))
+            found.append(_group_of(selection, vendor))
             continue
         for inside in (False, True):
             alike = tuple(card for card in cards if bool(card.integrated) is inside)
             if alike:
                 found.append(Group(vendor, alike, inside))
     return sorted(found, key=lambda group: group.inside)  # which keeps the order of vendors
+
+
+def _group_of(selection: Selection, vendor: str = "") -> Group:
+    # Named cards belong together, whatever they are.
+    inside = bool(selection.cards) and all(card.integrated for card in selection.cards)
+    return Group(vendor or selection.cards[0].vendor, selection.cards, inside, selection)
+
+
+def _common(case: Case, picked: Selection) -> Selection:
+    """What ``--gpu`` and the user's variables leave together. Raises ValueProblem where that is nothing."""
+    vendor = picked.cards[0].vendor
+    cards = tuple(card for card in case.facts.gpus if card.vendor == vendor)
+    by_variable = _select(case, vendor, cards, strict=True)
+    if by_variable is None:
+        return picked
+    kept = tuple(card for card in by_variable.cards if card in picked.cards)
+    if not kept:
+        text = case.variables[by_variable.variable]
+        raise ValueProblem(f"{picked.asked} and {by_variable.variable}={text} have no card in common",
+                           f"leave one of them out: unset {by_variable.variable}")  # fmt: skip
+    return Selection(by_variable.variable, kept, warnings=by_variable.warnings, asked=picked.asked)
 
 
 def _select(case: Case, vendor: str, cards: tuple[Gpu, ...], *, strict: bool) -> Selection | None:

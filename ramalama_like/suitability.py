@@ -18,6 +18,10 @@ def usable_part(case: Case, backend: str, group: Group) -> tuple[Group, list[str
     against = against_backend(case, backend)
     objections = [(card, _against_card(case, backend, card)) for card in group.cards]
     good = tuple(card for card, found in objections if not found)
+    if group.selection is not None and group.selection.asked:
+        # All of them were asked for, so none is silently left out.
+        against += [sentence for _, found in objections for sentence in found]
+        return group, list(dict.fromkeys(against))
     if not good and objections:
         against += [sentence for _, found in objections for sentence in found]
     kept = good or group.cards

@@ -35,11 +35,13 @@ SCENARIOS = {
 }
 
 
-def choose(facts, backend="auto", engine=PODMAN, environment=None, devices=(), keep_groups=False, family="ramalama"):
+def choose(facts, backend="auto", engine=PODMAN, environment=None, devices=(), keep_groups=None, family="ramalama",
+           gpus=()):  # fmt: skip
     return choose_accelerator(
         backend=Setting(backend, "default" if backend == "auto" else "--backend"),
         devices=Setting(devices, "--device" if devices else "default"),
-        keep_groups=keep_groups,
+        keep_groups=Setting(bool(keep_groups), "default" if keep_groups is None else "--keep-groups"),
+        gpus=Setting(gpus, "--gpu" if gpus else "default"),
         facts=facts,
         engine=engine,
         family=family,
@@ -381,7 +383,9 @@ def test_a_discrete_card_comes_before_an_integrated_one_of_any_vendor():
 def test_a_vendor_that_nobody_knows_is_not_chosen_but_can_be_asked_for():
     virtio = Gpu("0x1af4", pci_address="0000:00:01.0", driver="virtio-pci", render_node=RENDER)
     assert choose(machine(virtio)).backend == "cpu"
-    assert any("0x1af4" in candidate.why for candidate in choose(machine(virtio)).candidates)
+    assert choose(machine(virtio)).ignored == (
+        "card of vendor 0x1af4 at 0000:00:01.0: not a vendor whose cards are known to compute",
+    )
     found = choose(machine(virtio), "vulkan")
     assert found.device_nodes == (RENDER,)
     assert found.warnings
@@ -430,9 +434,28 @@ def test_nodes_that_the_user_may_not_use_are_warned_about():
     closed = machine(amd(), nodes=(DeviceNode(RENDER, False, 989),))
     assert any(RENDER in text and "989" in text for text in choose(closed).warnings)
     assert not choose(closed, engine=ENGINES["docker"]).warnings  # its daemon may
+
+
+def test_rootless_podman_keeps_groups_where_a_node_needs_them_and_the_runtime_can():
     by_group = machine(amd(), nodes=(DeviceNode(RENDER, True, 989, True),))
-    assert any("--keep-groups" in text for text in choose(by_group).warnings)
-    assert not choose(by_group, keep_groups=True).warnings
+    for runtime in ("", "crun", "/usr/bin/crun"):
+        found = choose(by_group, engine=replace(PODMAN, oci_runtime=runtime))
+        assert (found.keep_groups, found.warnings) == (True, ())
+        assert found.access == ((RENDER, "this user may open it as member of the group 989, which is kept"),)
+    unable = choose(by_group, engine=replace(PODMAN, oci_runtime="/usr/sbin/runc"))
+    assert (unable.keep_groups, unable.warnings) == (
+        False,
+        (f"{RENDER} can be used only as member of the group 989, which runc cannot keep: install crun",),
+    )
+    # What the user says is obeyed, either way.
+    assert choose(by_group, keep_groups=True, engine=replace(PODMAN, oci_runtime="runc")).keep_groups
+    refused = choose(by_group, keep_groups=False)
+    assert (refused.keep_groups, refused.warnings) == (
+        False,
+        (f"{RENDER} can be used only as member of the group 989, and --keep-groups says not to keep groups",),
+    )
+    assert not choose(machine(amd(), nodes=(DeviceNode(RENDER, True, 989, False),))).keep_groups
+    assert not choose(by_group, engine=ENGINES["docker"]).keep_groups
 
 
 def test_no_engine_needs_no_devices():

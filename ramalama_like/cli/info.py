@@ -68,8 +68,8 @@ def _choices(merged: Settings, facts: HostFacts, engine: EngineFacts) -> dict[st
 
     def chosen(backend: Setting[str]) -> tuple[Any, Any]:
         accelerator = choose_accelerator(
-            backend=backend, devices=merged.device, keep_groups=merged.keep_groups.value, facts=facts, engine=engine,
-            family=merged.image_family.value, environment=environment,
+            backend=backend, devices=merged.device, keep_groups=merged.keep_groups, gpus=merged.gpu, facts=facts,
+            engine=engine, family=merged.image_family.value, environment=environment,
         )  # fmt: skip
         image = choose_image(
             accelerator=accelerator, facts_arch=facts.arch, family=merged.image_family, explicit=merged.image,

@@ -51,6 +51,7 @@ TABLES: dict[str, dict[str, Any]] = {
                 "pci": "10de",
                 "classes": ("03",),
                 "preference": ("cuda", "vulkan"),
+                "preference_why": "it is NVIDIA's own and computes faster",
                 "cdi_drivers": ("nvidia",),
                 "cdi_kind": "nvidia.com/gpu",
                 "cdi_repair": "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
@@ -61,12 +62,14 @@ TABLES: dict[str, dict[str, Any]] = {
                 "pci": "1002",
                 "classes": ("03", "12"),
                 "preference": ("vulkan", "rocm"),
+                "preference_why": "it runs on every Radeon, ROCm only on those that its image carries code for",
             },
             "intel": {
                 "title": "Intel graphics",
                 "pci": "8086",
                 "classes": ("03",),
                 "preference": ("vulkan", "sycl", "openvino"),
+                "preference_why": "its driver knows every card, and its image is the smaller one",
                 "integrated_pci": "0000:00:02.0",
             },
             "ascend": {
@@ -112,6 +115,9 @@ TABLES: dict[str, dict[str, Any]] = {
                 "vendors": ("amd",),
                 "render_node": True,
                 "needs": ("/dev/kfd",),
+                "native": {
+                    "variable": "HIP_VISIBLE_DEVICES",
+                },
                 "drivers": {
                     "amd": ("amdgpu",),
                 },
@@ -119,6 +125,13 @@ TABLES: dict[str, dict[str, Any]] = {
             "cuda": {
                 "title": "CUDA",
                 "vendors": ("nvidia",),
+                "native": {
+                    "variable": "CUDA_VISIBLE_DEVICES",
+                    "by_uuid": True,
+                    "order": {
+                        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+                    },
+                },
                 "drivers": {
                     "nvidia": ("nvidia",),
                 },
@@ -149,12 +162,21 @@ TABLES: dict[str, dict[str, Any]] = {
                 "vendors": ("ascend",),
                 "needs": ("/dev/davinci#", "/dev/davinci_manager"),
                 "passes": ("/dev/devmm_svm", "/dev/hisi_hdc"),
+                "per_card": "/dev/davinci#",
+                "native": {
+                    "variable": "ASCEND_RT_VISIBLE_DEVICES",
+                },
             },
             "musa": {
                 "title": "MUSA",
                 "vendors": ("moore-threads",),
                 "needs": ("/dev/mtgpu#",),
+                "per_card": "/dev/mtgpu#",
                 "docker_runtime": "mthreads",
+                "docker_runtime_variable": "MTHREADS_VISIBLE_DEVICES",
+                "native": {
+                    "variable": "MUSA_VISIBLE_DEVICES",
+                },
                 "defaults": {
                     "MTHREADS_VISIBLE_DEVICES": "all",
                 },
@@ -224,6 +246,28 @@ TABLES: dict[str, dict[str, Any]] = {
             "GGML_OPENVINO_DEVICE": {},
             "GGML_OPENVINO_STATEFUL_EXECUTION": {},
         },
+        "selinux": (
+            {
+                "device": "/dev/kfd",
+                "boolean": "container_use_devices",
+            },
+            {
+                "device": "/dev/accel",
+                "boolean": "container_use_devices",
+            },
+            {
+                "device": "/dev/davinci",
+                "boolean": "container_use_devices",
+            },
+            {
+                "device": "/dev/mtgpu",
+                "boolean": "container_use_devices",
+            },
+            {
+                "device": "nvidia.com/gpu",
+                "boolean": "container_use_xserver_devices",
+            },
+        ),
     },
     "causes": {
         "cause": (
@@ -343,6 +387,8 @@ TABLES: dict[str, dict[str, Any]] = {
         "podman": {
             "oldest": "4.3",
             "assumed": "5.4",
+            "keep_groups_runtimes": ("crun", "krun"),
+            "runtime_order": ("crun", "runc"),
             "pull": {
                 "always": "always",
                 "missing": "missing",

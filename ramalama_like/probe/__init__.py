@@ -49,6 +49,7 @@ def probe(root: str = "/") -> HostFacts:
         kfd_nodes=kfd_nodes,
         nvidia_driver=probe_nvidia_driver(tree),
         cdi=cdi,
+        selinux={"1": "enforcing", "0": "permissive"}.get(tree.word("sys/fs/selinux/enforce"), ""),
         nodes=probe_nodes(tree),
         notes=tuple(tree.notes),
     )
