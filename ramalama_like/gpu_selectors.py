@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ramalama_like.facts import Gpu, HostFacts
 
 ALL = "all"
+SHORTEST_NAME = 2  # letters and digits of a part of a name
 SHORTEST_UUID = 8  # characters of a UUID's beginning: GPU-2aaa
 
 
@@ -99,7 +100,7 @@ def _matching(text: str, pool: dict[str, Gpu], facts: HostFacts) -> list[Gpu]:
         card
         for card in pool.values()
         if (card.pci_address and _same_address(lower, card.pci_address))
-        or text in (card.render_node, card.card_node)
+        or (text and text in (card.render_node, card.card_node))
         or (card.nvidia_minor is not None and text == f"/dev/nvidia{card.nvidia_minor}")
     ]
     if exact:
@@ -111,7 +112,9 @@ def _matching(text: str, pool: dict[str, Gpu], facts: HostFacts) -> list[Gpu]:
             if card.nvidia_uuid.lower().startswith(lower) or _unique_id(card, facts).lower().startswith(lower)
         ]
     words = lower.split()
-    return [card for card in pool.values() if words and all(word in _searched(card) for word in words)]
+    if sum(letter.isalnum() for letter in lower) < SHORTEST_NAME:
+        return []
+    return [card for card in pool.values() if all(word in _searched(card) for word in words)]
 
 
 def _unique_id(card: Gpu, facts: HostFacts) -> str:

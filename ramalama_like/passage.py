@@ -162,7 +162,7 @@ def _cards_to_pass(case: Case, backend: str, group: Group | None) -> tuple[Gpu, 
     if group is None:
         return ()
     if group.selection is not None and group.selection.asked:
-        return group.cards
+        return tuple(sorted(group.cards, key=_order))
     for name, row in table["variables"].items():
         if name not in case.variables or backend not in row.get("read_by", ()) or row.get("numbering") == "nvidia":
             continue
