@@ -249,7 +249,7 @@ class _Drawing:
             cdi_devices=accelerator.cdi_devices,
             docker_gpus=accelerator.docker_gpus if docker else "",
             groups=accelerator.groups,
-            keep_groups=accelerator.keep_groups,
+            keep_groups=settings.keep_groups.value or accelerator.keep_groups,
             env=(("HOME", "/tmp"), *accelerator.env, *_pairs(settings.env.value)),  # noqa: S108 - in the container
             security=_security(settings),
             oci_runtime=settings.oci_runtime.value or accelerator.oci_runtime,
