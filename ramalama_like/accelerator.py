@@ -112,7 +112,7 @@ def choose_accelerator(
     if wanted == AUTO:
         _refuse_lost_selection(auto, groups, attempts)
         chosen, group = auto.backend, auto.group
-        why = _auto_why(auto, attempts)
+        why = _auto_why(auto, attempts, _unseen_note(facts))
         warnings = _unused_warnings(auto, attempts)
         candidates = _candidates(case, auto, attempts)
     else:
@@ -252,7 +252,13 @@ def _obey(case: Case, backend: str, groups: list[Group]) -> tuple[Group | None, 
 # Words.
 
 
-def _auto_why(winner: _Attempt, attempts: list[_Attempt]) -> str:
+def _unseen_note(facts: HostFacts) -> str:
+    """Why a machine may have cards that no file shows; empty where it does not."""
+    notes: Mapping[str, str] = load_table("accelerators")["unseen"]
+    return "; ".join(note for fact, note in notes.items() if getattr(facts, fact))
+
+
+def _auto_why(winner: _Attempt, attempts: list[_Attempt], unseen: str) -> str:
     # Of other cards than the winner's only what came before it matters.
     before = attempts[: attempts.index(winner)]
     causes: dict[str, list[str]] = {}  # one cause often rules several backends out
@@ -271,7 +277,7 @@ def _auto_why(winner: _Attempt, attempts: list[_Attempt]) -> str:
         if winner.group.left_out:
             why += f" ({winner.group.left_out} with less memory left out)"
     elif winner.backend == CPU:
-        why = "no card can be used" if causes else "no card was found"
+        why = "no card can be used" if causes else "no card was found" + (f": {unseen}" if unseen else "")
     else:
         why = f"{backend_title(winner.backend)} is at hand"
     return "; ".join([why, *(f"not {' or '.join(names)}{cause}" for cause, names in causes.items())])

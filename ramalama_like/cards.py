@@ -69,15 +69,24 @@ class Group:
 
 
 def expand_nodes(case: Case, pattern: str) -> list[str]:
-    """Existing nodes that match a pattern, in which ``#`` stands for a number."""
+    """Existing nodes that match a pattern, in which ``#`` stands for a number, also after a dot."""
     start, hole, end = pattern.partition("#")
     if not hole:
         return [pattern] if case.facts.node(pattern) is not None else []
     return [
         node.path
         for node in case.facts.nodes
-        if node.path.startswith(start) and node.path.endswith(end) and node.path[len(start) :].isdigit()
+        if node.path.startswith(start) and node.path[len(start) :].removeprefix(".").removesuffix(end).isdigit()
     ]
+
+
+def virtual_nodes(case: Case, backend: str, card: Gpu) -> list[str]:
+    """Nodes that exist only in the virtual machine where the containers run, so that no file here shows them."""
+    table = load_table("accelerators")
+    row, drivers = table["vendors"].get(card.vendor, {}), table["backends"][backend].get("drivers", {})
+    if case.engine.kind not in row.get("engines", ()) or card.driver not in drivers.get(card.vendor, ()):
+        return []
+    return list(row["virtual_nodes"])
 
 
 def backend_title(backend: str) -> str:

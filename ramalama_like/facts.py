@@ -29,10 +29,10 @@ class DeviceNode:
 class Gpu:
     """One card or integrated processor that could run a model, joined from PCI, DRM, KFD and the NVIDIA driver."""
 
-    vendor: str  # amd nvidia intel moore-threads ascend apple-asahi, else the PCI vendor such as 0x1af4
+    vendor: str  # amd nvidia intel moore-threads ascend apple-asahi apple, else the PCI vendor such as 0x1af4
     pci_address: str = ""  # 0000:c4:00.0
     pci_device: str = ""  # vendor and device, 1002:150e
-    driver: str = ""  # kernel driver: amdgpu nvidia nouveau i915 xe
+    driver: str = ""  # kernel driver: amdgpu nvidia nouveau i915 xe; on macOS the podman machine's provider
     name: str = ""  # as the driver says it; empty where no file tells
     render_node: str = ""  # /dev/dri/renderD128, only where the node exists
     card_node: str = ""  # /dev/dri/card1, only where the node exists
@@ -53,6 +53,17 @@ class Gpu:
         if self.integrated and self.shared_bytes is not None:
             return (self.vram_bytes or 0) + self.shared_bytes
         return self.vram_bytes
+
+
+@value
+class Npu:
+    """One processor for neural networks that is no card: it has a node of the kernel's accel class, or no driver."""
+
+    vendor: str  # intel amd, else the PCI vendor such as 0x1e52
+    pci_address: str = ""  # 0000:00:0b.0
+    pci_device: str = ""  # vendor and device, 8086:7d1d
+    driver: str = ""  # kernel driver: intel_vpu amdxdna
+    node: str = ""  # /dev/accel/accel0, only where it exists
 
 
 @value
@@ -99,8 +110,13 @@ class HostFacts:
     physical_cores: int | None = None  # cores behind them, hyper-threads counted once
     memory_bytes: int | None = None  # installed, or the cgroup limit where that is lower
     gpus: tuple[Gpu, ...] = ()  # in order of PCI address
+    npus: tuple[Npu, ...] = ()  # in order of the number of their node; those without a node come last
     kfd_nodes: tuple[KfdNode, ...] = ()
     nvidia_driver: str = ""  # 570.86.15
+    ascend_driver: str = ""  # 24.1.rc1
+    jetson: str = ""  # release of Jetson Linux such as 36.4.3, or unknown; empty: no Jetson
+    asahi: bool = False  # Linux on Apple's own processor
+    podman_machine: str = ""  # provider of podman's virtual machine on macOS: libkrun applehv; empty: unknown
     cdi: tuple[CdiSpec, ...] = ()
     selinux: str = ""  # enforcing permissive, or empty where SELinux is not used
     nodes: tuple[DeviceNode, ...] = ()
@@ -158,6 +174,7 @@ _SCALARS: dict[str, tuple[type, ...]] = {
 }
 _PARTS: dict[str, type] = {
     "tuple[Gpu, ...]": Gpu,
+    "tuple[Npu, ...]": Npu,
     "tuple[KfdNode, ...]": KfdNode,
     "tuple[CdiSpec, ...]": CdiSpec,
     "tuple[DeviceNode, ...]": DeviceNode,

@@ -13,6 +13,7 @@ from ramalama_like.cards import (
     expand_nodes,
     takes_docker_gpus,
     through_cdi,
+    virtual_nodes,
 )
 from ramalama_like.data import load_table
 from ramalama_like.errors import ValueProblem
@@ -56,19 +57,22 @@ def choose_passage(case: Case, backend: str, group: Group | None) -> Passage:
         return Passage(env=tuple(env.items()), warnings=warnings)
     cards = _cards_to_pass(case, backend, group)
     bundled = [card for card in cards if through_cdi(case, card)]
+    strangers = {npu.node for npu in case.facts.npus if npu.vendor not in row["vendors"]}
     nodes = [node for pattern in (*row.get("needs", ()), *row.get("passes", ()))
-             for node in _nodes_of(case, row, pattern, selection)]  # fmt: skip
+             for node in _nodes_of(case, row, pattern, selection) if node not in strangers]  # fmt: skip
     oci_runtime = ""
     if row.get("docker_runtime") and case.engine.kind == "docker" and nodes:
         oci_runtime, nodes = row["docker_runtime"], []
         if selection is not None and selection.asked:
             env[row["docker_runtime_variable"]] = ",".join(map(str, card_numbers(case.facts, selection.cards)))
     if row.get("render_node"):
-        bare = [card for card in cards if not card.render_node and card not in bundled]
+        virtual = [node for card in cards for node in virtual_nodes(case, backend, card)]
+        bare = [card for card in cards if not card.render_node and not virtual and card not in bundled]
         if bare and selection is not None and selection.asked:
             raise ValueProblem(f"{selection.asked}: {card_name(bare[0])} has no render node that could be passed",
                                "choose another card: ramalama-like info lists them")  # fmt: skip
         nodes += [card.render_node for card in cards if card.render_node and card not in bundled]
+        nodes += virtual
         if group is None:
             nodes += _unclaimed_render_nodes(case)
     cdi_devices: tuple[str, ...] = ()

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from ramalama_like.cards import CPU, Group, cdi_names, expand_nodes, image_row, takes_docker_gpus, through_cdi
+from ramalama_like.cards import (
+    CPU,
+    Group,
+    cdi_names,
+    expand_nodes,
+    image_row,
+    takes_docker_gpus,
+    through_cdi,
+    virtual_nodes,
+)
 from ramalama_like.data import load_table
 
 TYPE_CHECKING = False
@@ -74,6 +83,12 @@ def _against_card(case: Case, backend: str, card: Gpu) -> list[str]:
     row = load_table("accelerators")["backends"][backend]
     against: list[str] = []
     drivers = row.get("drivers", {}).get(card.vendor)
+    vendor = load_table("accelerators")["vendors"].get(card.vendor, {})
+    if "virtual_nodes" in vendor and not case.native:
+        if case.engine.kind not in vendor["engines"]:
+            return [vendor["engine_reason"].replace("{engine}", case.engine.kind)]
+        if card.driver not in (drivers or ()):
+            return [vendor["driver_reason"].replace("{driver}", card.driver or "unknown")]
     if drivers and card.driver and card.driver not in drivers:
         against.append(f"the card runs on {card.driver}, {row['title']} needs {' or '.join(drivers)}")
     elif drivers and not card.driver and not card.render_node and not through_cdi(case, card):
@@ -84,7 +99,8 @@ def _against_card(case: Case, backend: str, card: Gpu) -> list[str]:
             _, problem = cdi_names(case, card.vendor)
             if problem and not takes_docker_gpus(case, card.vendor):
                 against.append(problem)
-    if row.get("render_node") and not card.render_node and not through_cdi(case, card) and not against:
+    reached = card.render_node or through_cdi(case, card) or virtual_nodes(case, backend, card)
+    if row.get("render_node") and not reached and not against:
         against.append("the card has no render node in /dev/dri")
     return against
 

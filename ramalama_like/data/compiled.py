@@ -25,7 +25,15 @@ TABLES: dict[str, dict[str, Any]] = {
             "/dev/hisi_hdc",
             "/dev/mtgpu#",
         ),
-        "vendor_order": ("nvidia", "amd", "intel", "ascend", "moore-threads", "apple-asahi"),
+        "vendor_order": (
+            "nvidia",
+            "amd",
+            "intel",
+            "ascend",
+            "moore-threads",
+            "apple-asahi",
+            "apple",
+        ),
         "integrated_gfx": (
             "gfx801",
             "gfx902",
@@ -77,12 +85,14 @@ TABLES: dict[str, dict[str, Any]] = {
                 "pci": "19e5",
                 "classes": ("12",),
                 "preference": ("cann",),
+                "node": "/dev/davinci#",
             },
             "moore-threads": {
                 "title": "Moore Threads card",
                 "pci": "1ed5",
                 "classes": ("03", "12"),
                 "preference": ("musa",),
+                "node": "/dev/mtgpu#",
             },
             "apple-asahi": {
                 "title": "Apple GPU",
@@ -90,6 +100,20 @@ TABLES: dict[str, dict[str, Any]] = {
                 "classes": (),
                 "preference": ("vulkan",),
             },
+            "apple": {
+                "title": "Apple GPU",
+                "pci": "",
+                "classes": (),
+                "preference": ("vulkan",),
+                "engines": ("podman",),
+                "virtual_nodes": ("/dev/dri",),
+                "engine_reason": "{engine} does not pass the GPU on; a podman machine on libkrun would, --nocontainer would use Metal",
+                "driver_reason": "the podman machine's provider is {driver}; libkrun would give the GPU, --nocontainer would use Metal",
+            },
+        },
+        "unseen": {
+            "wsl": "WSL shows Windows' cards only as /dev/dxg, which reaches containers for NVIDIA's cards alone, by a CDI spec",
+            "in_container": "this runs inside a container, where the machine's cards may be hidden",
         },
         "backends": {
             "cpu": {
@@ -98,13 +122,14 @@ TABLES: dict[str, dict[str, Any]] = {
             },
             "vulkan": {
                 "title": "Vulkan",
-                "vendors": ("nvidia", "amd", "intel", "apple-asahi"),
+                "vendors": ("nvidia", "amd", "intel", "apple-asahi", "apple"),
                 "render_node": True,
                 "drivers": {
                     "nvidia": ("nvidia", "nouveau", "nova"),
                     "amd": ("amdgpu",),
                     "intel": ("i915", "xe"),
                     "apple-asahi": ("asahi",),
+                    "apple": ("libkrun",),
                 },
                 "docker_defaults": {
                     "NVIDIA_DRIVER_CAPABILITIES": "compute,graphics,utility",

@@ -11,12 +11,15 @@ import sys
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.facts import HostFacts, facts_from_plain
+from ramalama_like.probe.accel import probe_npus
+from ramalama_like.probe.boards import probe_ascend_driver, probe_board, probe_jetson
 from ramalama_like.probe.cdi import parse_json, probe_cdi
 from ramalama_like.probe.cpu import probe_arch, probe_cpus, probe_memory
 from ramalama_like.probe.gpus import probe_gpus
 from ramalama_like.probe.kfd import probe_kfd
 from ramalama_like.probe.nodes import probe_nodes
 from ramalama_like.probe.nvidia import probe_nvidia_driver
+from ramalama_like.probe.pci import probe_pci
 from ramalama_like.probe.tree import Tree
 from ramalama_like.value import replace
 
@@ -29,28 +32,59 @@ def probe(root: str = "/") -> HostFacts:
     if not os.path.isdir(root):
         return _load(root)
     tree = Tree(root if os.path.realpath(root) != "/" else "/")
-    if tree.real and sys.platform == "darwin":
-        return HostFacts(os="darwin", arch=probe_arch(tree), kernel=os.uname().release, cpus=os.cpu_count())
+    if (sys.platform if tree.real else tree.word("proc/sys/kernel/ostype").lower()) == "darwin":
+        return _probe_darwin(tree)
     kernel = tree.word("proc/sys/kernel/osrelease")
+    wsl = "microsoft" in kernel.lower() and tree.exists("dev/dxg")
+    board = probe_board(tree)
+    jetson = probe_jetson(tree, board)
+    bus = probe_pci(tree)
     kfd_nodes = probe_kfd(tree)
     cdi = probe_cdi(tree)
     cpus, physical_cores = probe_cpus(tree)
     return HostFacts(
         root=tree.root,
-        os="darwin" if tree.word("proc/sys/kernel/ostype") == "Darwin" else "linux",
         arch=probe_arch(tree),
         kernel=kernel,
-        wsl="microsoft" in kernel.lower() and tree.exists("dev/dxg"),
+        wsl=wsl,
         in_container=_in_container(tree),
         cpus=cpus,
         physical_cores=physical_cores,
         memory_bytes=probe_memory(tree),
-        gpus=probe_gpus(tree, kfd_nodes, cdi),
+        gpus=probe_gpus(tree, bus, kfd_nodes, cdi, board=board, jetson=bool(jetson), wsl=wsl),
+        npus=probe_npus(tree, bus),
         kfd_nodes=kfd_nodes,
         nvidia_driver=probe_nvidia_driver(tree),
+        ascend_driver=probe_ascend_driver(tree),
+        jetson=jetson,
+        asahi=board.is_apple,
         cdi=cdi,
         selinux={"1": "enforcing", "0": "permissive"}.get(tree.word("sys/fs/selinux/enforce"), ""),
         nodes=probe_nodes(tree),
+        notes=tuple(tree.notes),
+    )
+
+
+def _probe_darwin(tree: Tree) -> HostFacts:
+    """A Mac. A folder that stands for one has the files of Linux for what the kernel tells in other ways there."""
+    from ramalama_like.probe.machine import apple_gpu, probe_podman_machine
+
+    arch, provider = probe_arch(tree), probe_podman_machine(tree)
+    cpus: int | None
+    memory: int | None
+    if tree.real:
+        cpus, memory = os.cpu_count(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    else:
+        cpus, memory = probe_cpus(tree)[0], probe_memory(tree)
+    return HostFacts(
+        root=tree.root,
+        os="darwin",
+        arch=arch,
+        kernel=os.uname().release if tree.real else tree.word("proc/sys/kernel/osrelease"),
+        cpus=cpus,
+        memory_bytes=memory,
+        gpus=(apple_gpu(provider),) if arch == "arm64" else (),
+        podman_machine=provider,
         notes=tuple(tree.notes),
     )
 

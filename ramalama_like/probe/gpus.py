@@ -8,8 +8,8 @@ from __future__ import annotations
 from ramalama_like.data import load_table
 from ramalama_like.facts import Gpu
 from ramalama_like.probe.drm import probe_drm
+from ramalama_like.probe.nodes import match_node
 from ramalama_like.probe.nvidia import probe_nvidia_cards
-from ramalama_like.probe.pci import probe_pci
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,17 +17,29 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ramalama_like.facts import CdiSpec, KfdNode
+    from ramalama_like.probe.boards import Board
+    from ramalama_like.probe.pci import PciDevice
     from ramalama_like.probe.tree import Tree
 
 GIBIBYTE = 1 << 30
+WSL_CUDA = "usr/lib/wsl/lib/libcuda.so.1"  # which Windows shows there as soon as it has NVIDIA's driver
 
 
-def probe_gpus(tree: Tree, kfd_nodes: tuple[KfdNode, ...], cdi: tuple[CdiSpec, ...]) -> tuple[Gpu, ...]:
+def probe_gpus(
+    tree: Tree,
+    bus: tuple[PciDevice, ...],
+    kfd_nodes: tuple[KfdNode, ...],
+    cdi: tuple[CdiSpec, ...],
+    *,
+    board: Board,
+    jetson: bool,
+    wsl: bool,
+) -> tuple[Gpu, ...]:
     """All cards in order of PCI address; those without an address come last."""
     table = load_table("accelerators")
     by_pci = {vendor["pci"]: name for name, vendor in table["vendors"].items() if vendor["pci"]}
     cards: dict[str, dict[str, Any]] = {}
-    for pci in probe_pci(tree):
+    for pci in bus:
         vendor = by_pci.get(pci.vendor, f"0x{pci.vendor}")
         if pci.kind in table["vendors"].get(vendor, {}).get("classes", ("03",)):
             _add(cards, pci.address, vendor, pci_device=f"{pci.vendor}:{pci.device}", driver=pci.driver)
@@ -53,6 +65,13 @@ def probe_gpus(tree: Tree, kfd_nodes: tuple[KfdNode, ...], cdi: tuple[CdiSpec, .
     _number_nvidia(cards)
     if not any(fields["vendor"] == "nvidia" for fields in cards.values()):
         _add_nvidia_from_cdi(cards, cdi)
+        if not any(key.startswith("cdi:") for key in cards) and (jetson or (wsl and tree.exists(WSL_CUDA))):
+            _add(cards, "unseen", "nvidia", driver="nvidia")
+            cards["unseen"]["nvidia_index"] = 0
+        for fields in cards.values():
+            if jetson and fields["vendor"] == "nvidia":
+                fields.update(name=board.model, integrated=True, integrated_why="Jetson's GPU is part of the processor")
+    _add_from_nodes(tree, cards)
     ordered = sorted(cards.items(), key=lambda item: (":" not in item[0], len(item[0]), item[0]))
     return tuple(
         _gpu(fields, table, key if ":" in key and not key.startswith("cdi:") else "") for key, fields in ordered
@@ -101,8 +120,24 @@ def _add_nvidia_from_cdi(cards: dict[str, dict[str, Any]], cdi: tuple[CdiSpec, .
             cards[key]["nvidia_index"] = int(name[:6]) if numbers else 0
 
 
+def _add_from_nodes(tree: Tree, cards: dict[str, dict[str, Any]]) -> None:
+    """Cards of vendors with nodes of their own, where the bus does not show them: boards, virtual machines."""
+    seen = {fields["vendor"] for fields in cards.values()}
+    patterns = {
+        name: row["node"].removeprefix("/dev/")
+        for name, row in load_table("accelerators")["vendors"].items()
+        if row.get("node") and name not in seen
+    }
+    for entry in tree.names("dev") if patterns else ():
+        for vendor, pattern in patterns.items():
+            if match_node(pattern, entry) is not None:
+                _add(cards, f"/dev/{entry}", vendor)
+
+
 def _gpu(fields: dict[str, Any], table: Mapping[str, Any], address: str) -> Gpu:
     gpu = Gpu(**fields, pci_address=address)
+    if gpu.integrated_why:
+        return gpu
     integrated, why = _integrated(gpu, table)
     return Gpu(**{**fields, "pci_address": address, "integrated": integrated, "integrated_why": why})
 
@@ -119,7 +154,7 @@ def _integrated(gpu: Gpu, table: Mapping[str, Any]) -> tuple[bool | None, str]:
     if place and gpu.pci_address:
         inside = gpu.pci_address == place
         return inside, f"{'sits' if inside else 'does not sit'} at {place}"
-    if gpu.vendor == "nvidia":
+    if gpu.vendor == "nvidia" and gpu.pci_address:
         return False, "NVIDIA cards on PCI are discrete"
     if gpu.vendor == "apple-asahi":
         return True, "Apple's GPUs are part of the processor"

@@ -33,12 +33,17 @@ def probe_nodes(tree: Tree) -> tuple[DeviceNode, ...]:
 
 
 def match_node(pattern: str, name: str) -> int | None:
-    """The number that stands for ``#`` in the pattern, -1 where it has none; None where the name does not match."""
+    """The number that stands for ``#`` in the pattern, -1 where it has none; None where the name does not match.
+
+    A dot may stand before it: mtgpu0 and mtgpu.0 are both in use.
+    """
     start, hole, end = pattern.partition("#")
     if not hole:
         return -1 if name == pattern else None
     middle = name[len(start) : len(name) - len(end)]
-    if name == f"{start}{middle}{end}" and middle.isascii() and middle.isdigit() and len(middle) < 7:
+    matches = name == f"{start}{middle}{end}"
+    middle = middle.removeprefix(".")
+    if matches and middle.isascii() and middle.isdigit() and len(middle) < 7:
         return int(middle)
     return None
 
