@@ -97,17 +97,35 @@ def backend_title(backend: str) -> str:
 
 def card_name(card: Gpu) -> str:
     """A card in words, as exactly as it is known: AMD Radeon (gfx1150) at 0000:c4:00.0."""
+    place = card.pci_address or card.render_node
+    return _card_kind(card) + (f" at {place}" if place else "")
+
+
+def _card_kind(card: Gpu) -> str:
     vendor = load_table("accelerators")["vendors"].get(card.vendor)
     name = card.name or (vendor["title"] if vendor else f"card of vendor {card.vendor}")
     detail = card.gfx or ("" if card.name else card.pci_device)
-    place = card.pci_address or card.render_node
-    return name + (f" ({detail})" if detail else "") + (f" at {place}" if place else "")
+    return name + (f" ({detail})" if detail else "")
+
+
+def _card_names(cards: tuple[Gpu, ...]) -> str:
+    """Several cards; what equal ones have in common is said once."""
+    alike: dict[str, list[Gpu]] = {}
+    for card in cards:
+        alike.setdefault(_card_kind(card), []).append(card)
+    names = []
+    for kind, members in alike.items():
+        places = [card.pci_address or card.render_node for card in members]
+        places = [place for place in places if place]
+        count = f"{len(members)} × " if len(members) > 1 else ""
+        names.append(f"{count}{kind}" + (f" at {', '.join(places)}" if places else ""))
+    return " and ".join(names)
 
 
 def group_name(backend: str, group: Group | None, nodes: tuple[str, ...] = ()) -> str:
     """The hardware in words; ``nodes`` where only they are known."""
     if group is not None and group.cards:
-        return " and ".join(card_name(card) for card in group.cards)
+        return _card_names(group.cards)
     if group is not None:
         names = group.selection.names if group.selection is not None else ()
         vendor: str = load_table("accelerators")["vendors"][group.vendor]["title"]
