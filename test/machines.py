@@ -152,24 +152,22 @@ def document() -> str:
 def _section(name: str, title: str) -> str:
     facts = host(name)
     rows: list[str] = []
-    reasons: dict[str, list[str]] = {}  # a sentence, and the cases in which it is said
+    reasons: dict[str, dict[str, list[str]]] = {}  # a sentence, and the wishes and engines with which it is said
     auto = {engine: decide(facts, "auto", engine)[0].backend for engine in ENGINES}
     for wish in _wishes(facts):
         engines = [engine for engine in CONTAINERS if wish != auto[engine]]
         for names, (accelerator, image) in decide_by_engine(facts, wish, engines):
             asked = f"auto: **{accelerator.backend}**" if wish == "auto" else wish
             rows.append(f"| {asked} | {_engines(names)} | {_code([_short(image.ref)])} | {_passed(accelerator)} |")
-            said = [*accelerator.warnings, *image.warnings]
-            if "has no" in image.why and not image.warnings:
-                said.insert(0, image.why)
-            if wish == "auto":
-                said.insert(0, accelerator.why)
-            case = wish if names == CONTAINERS else f"{wish}, {_engines(names)}"
+            said = [accelerator.why] if wish == "auto" else []
+            # That a card is unused, and why, stands in the reason already.
+            said += [text for text in accelerator.warnings if wish != "auto" or " is unused: " not in text]
+            said += image.warnings or ([image.why] if "has no" in image.why else [])
             for sentence in said:
-                reasons.setdefault(sentence, []).append(case)
+                reasons.setdefault(sentence.removeprefix(f"{wish}: "), {}).setdefault(wish, []).extend(names)
     native, _ = decide(facts, "auto", "none")
     lines = [f"## {title}", "", "| asked for | engine | image | passed |", "|---|---|---|---|", *rows, ""]
-    lines += [f"- {', '.join(cases)}: *{sentence}*" for sentence, cases in reasons.items()]
+    lines += [f"- {_cases(cases)}: *{sentence}*" for sentence, cases in reasons.items()]
     lines += [f"- without a container: **{native.backend}**", ""]
     return "\n".join(lines)
 
@@ -181,9 +179,18 @@ def _wishes(facts: HostFacts) -> list[str]:
     return ["auto", *dict.fromkeys(name for vendor in vendors for name in table["vendors"][vendor]["preference"])]
 
 
+def _cases(cases: dict[str, list[str]]) -> str:
+    """Wishes, each with its engines unless they are all."""
+    return "; ".join(
+        wish if set(names) >= set(CONTAINERS) else f"{wish} with {_engines(names)}" for wish, names in cases.items()
+    )
+
+
 def _engines(names: list[str]) -> str:
+    names = [name for name in CONTAINERS if name in names]
     if {"docker", "docker with CDI"} <= set(names):
-        return ", ".join(name for name in names if name != "docker with CDI")
+        names.remove("docker with CDI")
+        return ", ".join(names)
     return ", ".join("docker without CDI" if name == "docker" else name for name in names)
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import string
+import sys
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ramalama_like.errors import AppError, ValueProblem
-from ramalama_like.facts import facts_from_plain, facts_to_plain
+from ramalama_like.facts import Npu, facts_from_plain, facts_to_plain
 from ramalama_like.probe import probe
 from ramalama_like.probe.cdi import parse_json, parse_yaml, probe_cdi
 from ramalama_like.probe.cpu import probe_arch, probe_cpus, probe_memory
@@ -117,6 +118,37 @@ def test_laptop_reads_a_linked_run_folder_once():
     assert nvidia.nvidia_uuid == ""  # the card sleeps
 
 
+def test_an_npu_is_joined_to_its_node():
+    facts = probe(str(HOSTS / "core-ultra-with-npu"))
+    assert facts.npus == (Npu("intel", "0000:00:0b.0", "8086:7d1d", "intel_vpu", "/dev/accel/accel0"),)
+    assert [gpu.pci_address for gpu in facts.gpus] == ["0000:00:02.0"]
+    # Cards of the same class are no NPUs.
+    assert probe(str(HOSTS / "ascend-910b")).npus == probe(str(HOSTS / "two-mi300x")).npus == ()
+
+
+def test_boards_and_vendors_files():
+    jetson = probe(str(HOSTS / "jetson-agx-orin"))
+    assert (jetson.jetson, jetson.nvidia_driver, jetson.asahi) == ("36.4.3", "540.4.0", False)
+    assert [(gpu.name, gpu.integrated, gpu.nvidia_index) for gpu in jetson.gpus] == [
+        ("NVIDIA Jetson AGX Orin Developer Kit", True, 0)
+    ]
+    asahi = probe(str(HOSTS / "asahi-m1"))
+    assert (asahi.asahi, asahi.jetson) == (True, "")
+    assert [(gpu.vendor, gpu.driver, gpu.card_node, gpu.render_node) for gpu in asahi.gpus] == [
+        ("apple-asahi", "asahi", "/dev/dri/card1", "/dev/dri/renderD128")
+    ]
+    assert probe(str(HOSTS / "ascend-910b")).ascend_driver == "24.1.rc1"
+    assert probe(str(HOSTS / "toolbox")).in_container == "toolbox"
+
+
+def test_macs():
+    for name in ("libkrun", "applehv"):
+        facts = probe(str(HOSTS / f"mac-podman-{name}"))
+        assert (facts.os, facts.arch, facts.podman_machine) == ("darwin", "arm64", name)
+        assert [(gpu.vendor, gpu.driver, gpu.integrated) for gpu in facts.gpus] == [("apple", name, True)]
+        assert (facts.cpus, facts.memory_bytes, facts.kernel) == (10, 32 * GIB, "24.6.0")
+
+
 # Folders that hold less than a real sysfs.
 
 
@@ -166,6 +198,116 @@ def test_wsl_shows_its_card_only_in_the_spec(tmp_path):
     facts = probe(str(tmp_path))
     assert facts.wsl
     assert [(gpu.vendor, gpu.nvidia_index) for gpu in facts.gpus] == [("nvidia", 0)]
+
+
+def test_wsl_with_nvidias_driver_and_no_spec(tmp_path):
+    write(tmp_path, "proc/sys/kernel/osrelease", "6.6.87.2-microsoft-standard-WSL2\n")
+    write(tmp_path, "dev/dxg", "")
+    assert probe(str(tmp_path)).gpus == ()
+    write(tmp_path, "usr/lib/wsl/lib/libcuda.so.1", "")
+    assert [(gpu.vendor, gpu.driver, gpu.nvidia_index) for gpu in probe(str(tmp_path)).gpus] == [
+        ("nvidia", "nvidia", 0)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("release", "compatible", "expected", "notes"),
+    [
+        ("# R36 (release), REVISION: 4.3, GCID: 1, BOARD: generic\n# KERNEL_VARIANT: oot\n", "", "36.4.3", 0),
+        ("# R32 (release), REVISION: 7.1, GCID: 1, BOARD: t186ref, EABI: aarch64", "", "32.7.1", 0),
+        ("# R36 (release)\n", "", "unknown", 1),
+        ("", "nvidia,tegra234\0", "unknown", 1),
+        (None, "nvidia,p3701-0005\0nvidia,tegra234\0", "unknown", 0),
+        (None, "raspberrypi,5-model-b\0brcm,bcm2712\0", "", 0),
+        (None, "", "", 0),
+    ],
+)
+def test_releases_of_jetson(tmp_path, release, compatible, expected, notes):
+    if release is not None:
+        write(tmp_path, "etc/nv_tegra_release", release)
+    write(tmp_path, "proc/device-tree/compatible", compatible)
+    facts = probe(str(tmp_path))
+    assert (facts.jetson, len(facts.notes)) == (expected, notes)
+    assert [gpu.vendor for gpu in facts.gpus] == (["nvidia"] if expected else [])
+
+
+def test_cards_that_only_their_nodes_tell_of(tmp_path):
+    for node in ("davinci0", "davinci1", "davinci_manager", "mtgpu0"):
+        write(tmp_path, f"dev/{node}", "")
+    assert [gpu.vendor for gpu in probe(str(tmp_path)).gpus] == ["moore-threads", "ascend", "ascend"]
+
+
+def test_npus_without_a_driver_and_of_unknown_vendors(tmp_path):
+    for address, vendor, kind in (("0000:00:0b.0", "0x8086", "0x120000"), ("0000:05:00.0", "0x1e52", "0x120000")):
+        write(tmp_path, f"sys/bus/pci/devices/{address}/vendor", vendor)
+        write(tmp_path, f"sys/bus/pci/devices/{address}/device", "0x0001")
+        write(tmp_path, f"sys/bus/pci/devices/{address}/class", kind)
+    # AMD's has another class, so that only the kernel's class of devices shows it.
+    write(tmp_path, "sys/class/accel/accel0/device/vendor", "0x1022")
+    write(tmp_path, "sys/class/accel/accel0/device/device", "0x17f0")
+    write(tmp_path, "sys/class/accel/accel0/device/uevent", "DRIVER=amdxdna\nPCI_SLOT_NAME=0000:c5:00.1\n")
+    facts = probe(str(tmp_path))
+    assert facts.npus == (
+        Npu("0x1022", "0000:c5:00.1", "1022:17f0", "amdxdna"),
+        Npu("intel", "0000:00:0b.0", "8086:0001"),
+        Npu("0x1e52", "0000:05:00.0", "1e52:0001"),
+    )
+    assert facts.gpus == ()
+
+
+CONFIG = "Users/me/.config/containers"
+KRUN, VFKIT = '{"LibKrunHypervisor": {"KRun": {}}}', '{"AppleHypervisor": {"Vfkit": {}}}'
+
+
+@pytest.mark.parametrize(
+    ("files", "expected", "notes"),
+    [
+        ({}, "", 0),
+        ({"podman/machine/libkrun/a.json": KRUN}, "libkrun", 0),
+        # A machine that exists tells more than what the next would be made with.
+        ({"podman/machine/applehv/a.json": VFKIT, "containers.conf": '[machine]\nprovider = "libkrun"'}, "applehv", 0),
+        ({"podman/machine/applehv/a.json": VFKIT, "podman/machine/libkrun/b.json": KRUN}, "", 0),
+        (
+            {
+                "podman/machine/applehv/a.json": VFKIT,
+                "podman/machine/libkrun/b.json": KRUN,
+                "containers.conf": '[machine]\nprovider = "libkrun"\n',
+            },
+            "libkrun",
+            0,
+        ),
+        ({"containers.conf": '[machine]\nprovider = "applehv"\n'}, "applehv", 0),
+        ({"../../../../etc/containers/containers.conf": '[machine]\nprovider = "libkrun"'}, "libkrun", 0),
+        ({"containers.conf": "[machine]\nprovider = 1\n"}, "", 0),
+        ({"containers.conf": "[machine\n"}, "", 1),
+        ({"podman/machine/libkrun/a.json": "{"}, "", 1),
+        ({"podman/machine/libkrun/a.json": "[]"}, "", 1),
+        ({"podman/machine/libkrun/podman-machine-default.lock": ""}, "", 0),
+    ],
+)
+def test_providers_of_podman_machines(tmp_path, files, expected, notes):
+    write(tmp_path, "proc/sys/kernel/ostype", "Darwin\n")
+    (tmp_path / CONFIG).mkdir(parents=True)
+    for path, text in files.items():
+        write(tmp_path, os.path.normpath(f"{CONFIG}/{path}"), text)
+    facts = probe(str(tmp_path))
+    assert (facts.podman_machine, len(facts.notes)) == (expected, notes)
+    assert facts.gpus == ()  # an unknown architecture, or Intel's
+
+
+def test_a_real_mac_is_read_in_its_own_way(world, monkeypatch):
+    # There is none here: the name of the system and the files of podman are all that is not of this machine.
+    monkeypatch.setattr(sys, "platform", "darwin")
+    write(world, "home/.config/containers/podman/machine/libkrun/podman-machine-default.json", KRUN)
+    facts = probe("/")
+    assert (facts.os, facts.podman_machine, facts.is_this_machine) == ("darwin", "libkrun", True)
+    assert facts.cpus == os.cpu_count()
+    assert facts.memory_bytes
+    assert facts.kernel == os.uname().release
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(world / "elsewhere"))
+    assert probe("/").podman_machine == ""
+    monkeypatch.setenv("CONTAINERS_MACHINE_PROVIDER", "applehv")
+    assert probe("/").podman_machine == "applehv"
 
 
 def test_containers_are_recognised(tmp_path):
@@ -281,6 +423,8 @@ def test_node_patterns():
     assert match_node("nvidia#", "nvidia") is None
     assert match_node("card#", "card1-DP-1") is None
     assert match_node("kfd", "kfd") == -1
+    assert match_node("mtgpu#", "mtgpu.0") == match_node("mtgpu#", "mtgpu0") == 0
+    assert match_node("mtgpu#", "mtgpu..0") is None
 
 
 def test_numbers_are_ascii_and_bounded():

@@ -41,6 +41,7 @@ def probe(root: str = "/") -> HostFacts:
     bus = probe_pci(tree)
     kfd_nodes = probe_kfd(tree)
     cdi = probe_cdi(tree)
+    nodes = probe_nodes(tree)
     cpus, physical_cores = probe_cpus(tree)
     return HostFacts(
         root=tree.root,
@@ -51,7 +52,7 @@ def probe(root: str = "/") -> HostFacts:
         cpus=cpus,
         physical_cores=physical_cores,
         memory_bytes=probe_memory(tree),
-        gpus=probe_gpus(tree, bus, kfd_nodes, cdi, board=board, jetson=bool(jetson), wsl=wsl),
+        gpus=probe_gpus(tree, bus, kfd_nodes, cdi, nodes, board=board, jetson=bool(jetson), wsl=wsl),
         npus=probe_npus(tree, bus),
         kfd_nodes=kfd_nodes,
         nvidia_driver=probe_nvidia_driver(tree),
@@ -60,7 +61,7 @@ def probe(root: str = "/") -> HostFacts:
         asahi=board.is_apple,
         cdi=cdi,
         selinux={"1": "enforcing", "0": "permissive"}.get(tree.word("sys/fs/selinux/enforce"), ""),
-        nodes=probe_nodes(tree),
+        nodes=nodes,
         notes=tuple(tree.notes),
     )
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 FOLDERS = ("etc/cdi", "var/run/cdi", "run/cdi")  # later ones win: that is the engines' order
 JSON_SPACE = " \t\r\n"
+# PyYAML reads a megabyte in seconds. Specs of generators, which need no PyYAML, may be as large as any.
+LARGEST_ODD_YAML = 128 * 1024
+MOST_SPECS, MOST_NODES = 64, 4096  # a card has some ten nodes
 
 
 def probe_cdi(tree: Tree) -> tuple[CdiSpec, ...]:
@@ -34,10 +37,11 @@ def probe_cdi(tree: Tree) -> tuple[CdiSpec, ...]:
         if where in seen:
             continue
         seen.add(where)
-        for name in tree.names(folder):
+        names = [name for name in tree.names(folder) if name.endswith((".json", ".yaml", ".yml"))]
+        if len(names) > MOST_SPECS:
+            tree.note(folder, f"holds more than {MOST_SPECS} specifications")
+        for name in names[:MOST_SPECS]:
             path = f"{folder}/{name}"
-            if not name.endswith((".json", ".yaml", ".yml")):
-                continue
             text = tree.read(path, LARGE)
             if text is None:
                 continue
@@ -95,12 +99,20 @@ def parse_yaml(text: str) -> object:
         return _PlainYaml(text).document()
     except _NotPlain:
         pass
+    if len(text) > LARGEST_ODD_YAML:
+        raise ValueError(f"too large for a file that is not written as generators do it: {len(text)} characters")
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            # Merging doubles with each step. Specs have no use for it.
+            if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+                raise yaml.constructor.ConstructorError(problem="keys are merged")
+
     try:
-        return yaml.load(text, Loader=loader)  # noqa: S506  both are safe loaders
-    except (yaml.YAMLError, RecursionError) as error:
+        return yaml.load(text, Loader=Loader)  # noqa: S506  it is a safe loader
+    # Those of Python's own come from texts whose tag says a kind that they are not: !!bool 7.
+    except (yaml.YAMLError, RecursionError, LookupError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(" ".join(str(error).split())[:200] or "nested too deep") from None
 
 
@@ -250,7 +262,7 @@ def _spec(tree: Tree, path: str, data: object) -> CdiSpec | None:
                 where = node.get("hostPath") or node.get("path")
                 if isinstance(where, str) and where.startswith("/"):
                     nodes.append(where)
-    nodes = list(dict.fromkeys(nodes))
+    nodes = list(dict.fromkeys(nodes))[:MOST_NODES]
     missing = [node for node in nodes if not tree.exists(node.lstrip("/"))]
     return CdiSpec(data["kind"], tuple(names), f"/{path}", tuple(nodes), tuple(missing))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ramalama_like.facts import CdiSpec, KfdNode
+    from ramalama_like.facts import CdiSpec, DeviceNode, KfdNode
     from ramalama_like.probe.boards import Board
     from ramalama_like.probe.pci import PciDevice
     from ramalama_like.probe.tree import Tree
@@ -30,6 +30,7 @@ def probe_gpus(
     bus: tuple[PciDevice, ...],
     kfd_nodes: tuple[KfdNode, ...],
     cdi: tuple[CdiSpec, ...],
+    nodes: tuple[DeviceNode, ...],
     *,
     board: Board,
     jetson: bool,
@@ -71,7 +72,7 @@ def probe_gpus(
         for fields in cards.values():
             if jetson and fields["vendor"] == "nvidia":
                 fields.update(name=board.model, integrated=True, integrated_why="Jetson's GPU is part of the processor")
-    _add_from_nodes(tree, cards)
+    _add_from_nodes(cards, nodes)
     ordered = sorted(cards.items(), key=lambda item: (":" not in item[0], len(item[0]), item[0]))
     return tuple(
         _gpu(fields, table, key if ":" in key and not key.startswith("cdi:") else "") for key, fields in ordered
@@ -120,18 +121,13 @@ def _add_nvidia_from_cdi(cards: dict[str, dict[str, Any]], cdi: tuple[CdiSpec, .
             cards[key]["nvidia_index"] = int(name[:6]) if numbers else 0
 
 
-def _add_from_nodes(tree: Tree, cards: dict[str, dict[str, Any]]) -> None:
+def _add_from_nodes(cards: dict[str, dict[str, Any]], nodes: tuple[DeviceNode, ...]) -> None:
     """Cards of vendors with nodes of their own, where the bus does not show them: boards, virtual machines."""
     seen = {fields["vendor"] for fields in cards.values()}
-    patterns = {
-        name: row["node"].removeprefix("/dev/")
-        for name, row in load_table("accelerators")["vendors"].items()
-        if row.get("node") and name not in seen
-    }
-    for entry in tree.names("dev") if patterns else ():
-        for vendor, pattern in patterns.items():
-            if match_node(pattern, entry) is not None:
-                _add(cards, f"/dev/{entry}", vendor)
+    for vendor, row in load_table("accelerators")["vendors"].items():
+        for node in nodes if row.get("node") and vendor not in seen else ():
+            if match_node(row["node"], node.path) is not None:
+                _add(cards, node.path, vendor)
 
 
 def _gpu(fields: dict[str, Any], table: Mapping[str, Any], address: str) -> Gpu:

@@ -85,8 +85,8 @@ def _configured(tree: Tree, path: str) -> str:
 
     try:
         table = tomllib.loads(text).get("machine")
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        tree.note(path, f"is malformed: {error}" if str(error) else "is malformed")
+    except (ValueError, RecursionError) as error:
+        tree.note(path, f"is malformed: {error}")
         return ""
     given = table.get("provider") if isinstance(table, dict) else None
     return given if isinstance(given, str) else ""
