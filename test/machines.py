@@ -15,6 +15,7 @@ from ramalama_like.data import load_table
 from ramalama_like.facts import HostFacts
 from ramalama_like.image import Image
 from ramalama_like.options import BACKENDS
+from ramalama_like.value import replace
 
 # Folder, and what people call the machine; in the order of the document.
 MACHINES = {
@@ -61,8 +62,8 @@ Decision = tuple[Accelerator, Image]
 
 
 def decide(facts: HostFacts, wish: str, engine: str, environment: dict[str, str] | None = None) -> Decision:
-    """What is chosen for one wish and one engine."""
-    accelerator = choose(facts, wish, ENGINES[engine], environment)
+    """What is chosen for one wish and one engine. Who may open the nodes there is not known: see test_access.py."""
+    accelerator = replace(choose(facts, wish, ENGINES[engine], environment), access=())
     return accelerator, image_of(accelerator, facts)
 
 
@@ -111,6 +112,7 @@ def _block(title: str, accelerator: Accelerator, image: Image, *, losers: bool =
     if accelerator.oci_runtime:
         lines.append(f"  runtime  {accelerator.oci_runtime}")
     lines += [f"  group    {group}" for group in accelerator.groups]
+    lines += ["  groups   are kept"] if accelerator.keep_groups else []
     lines += [f"  env      {name}={text}" for name, text in accelerator.env]
     lines += [f"  warning  {text}" for text in (*accelerator.warnings, *image.warnings)]
     if losers:
@@ -119,6 +121,7 @@ def _block(title: str, accelerator: Accelerator, image: Image, *, losers: bool =
             for candidate in accelerator.candidates
             if not candidate.chosen
         ]
+        lines += [f"  ignored  {sentence}" for sentence in accelerator.ignored]
     return "\n".join(lines) + "\n"
 
 
