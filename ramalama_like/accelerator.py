@@ -13,12 +13,12 @@ Everything about backends and vendors stands in ``data/accelerators.toml``, what
 from __future__ import annotations
 
 from ramalama_like.access import choose_access
-from ramalama_like.cards import AUTO, CPU, Case, backend_title, card_name, group_name
+from ramalama_like.cards import AUTO, CPU, Case, backend_title, card_name, group_name, usable_npus
 from ramalama_like.data import load_table
 from ramalama_like.errors import ValueProblem
 from ramalama_like.passage import choose_passage
 from ramalama_like.selection import find_groups
-from ramalama_like.suitability import against_backend, against_image, compatibility_note, usable_part
+from ramalama_like.suitability import against_backend, against_image, compatibility_note, unseen_note, usable_part
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -112,7 +112,7 @@ def choose_accelerator(
     if wanted == AUTO:
         _refuse_lost_selection(auto, groups, attempts)
         chosen, group = auto.backend, auto.group
-        why = _auto_why(auto, attempts, _unseen_note(facts))
+        why = _auto_why(auto, attempts, unseen_note(case))
         warnings = _unused_warnings(auto, attempts)
         candidates = _candidates(case, auto, attempts)
     else:
@@ -244,18 +244,12 @@ def _obey(case: Case, backend: str, groups: list[Group]) -> tuple[Group | None, 
         return tried[0]
     against = [objection for objection in against_backend(case, backend) if objection not in left_to_image]
     row = load_table("accelerators")["backends"][backend]
-    if row["vendors"]:
+    if row["vendors"] and not usable_npus(case, backend):
         against.insert(0, f"no card that {row['title']} can use was found")
     return None, against
 
 
 # Words.
-
-
-def _unseen_note(facts: HostFacts) -> str:
-    """Why a machine may have cards that no file shows; empty where it does not."""
-    notes: Mapping[str, str] = load_table("accelerators")["unseen"]
-    return "; ".join(note for fact, note in notes.items() if getattr(facts, fact))
 
 
 def _auto_why(winner: _Attempt, attempts: list[_Attempt], unseen: str) -> str:

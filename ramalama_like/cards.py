@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from ramalama_like.facts import EngineFacts, Gpu, HostFacts
+    from ramalama_like.facts import EngineFacts, Gpu, HostFacts, Npu
     from ramalama_like.options import Setting
 
 
@@ -87,6 +87,12 @@ def virtual_nodes(case: Case, backend: str, card: Gpu) -> list[str]:
     if case.engine.kind not in row.get("engines", ()) or card.driver not in drivers.get(card.vendor, ()):
         return []
     return list(row["virtual_nodes"])
+
+
+def usable_npus(case: Case, backend: str) -> list[Npu]:
+    """NPUs that a backend can use besides cards, or in their place."""
+    row = load_table("accelerators")["backends"][backend]
+    return [npu for npu in case.facts.npus if "npu_defaults" in row and npu.vendor in row["vendors"] and npu.node]
 
 
 def backend_title(backend: str) -> str:

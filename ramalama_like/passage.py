@@ -13,6 +13,7 @@ from ramalama_like.cards import (
     expand_nodes,
     takes_docker_gpus,
     through_cdi,
+    usable_npus,
     virtual_nodes,
 )
 from ramalama_like.data import load_table
@@ -51,7 +52,8 @@ def choose_passage(case: Case, backend: str, group: Group | None) -> Passage:
     if selection is not None and selection.asked:
         _refuse_unknown_numbers(case, backend, selection)
     warnings = selection.warnings if selection is not None else ()
-    env = {**row.get("defaults", {}), **case.variables}
+    only_npu = group is None and bool(usable_npus(case, backend))
+    env = {**row.get("defaults", {}), **(row["npu_defaults"] if only_npu else {}), **case.variables}
     if case.native:
         env.update(_native_variables(case, backend, selection))
         return Passage(env=tuple(env.items()), warnings=warnings)

@@ -16,6 +16,8 @@ from ramalama_like.data import load_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ramalama_like.cards import Case
     from ramalama_like.facts import Gpu
 
@@ -116,6 +118,12 @@ def _against_version(case: Case, backend: str, card: Gpu) -> list[str]:
     if oldest and driver and _version(driver) < _version(oldest):
         return [f"driver {driver} is older than {oldest}, the oldest for {image['contains']}"]
     return []
+
+
+def unseen_note(case: Case) -> str:
+    """Why a machine may have cards that no file shows; empty where it does not."""
+    notes: Mapping[str, str] = load_table("accelerators")["unseen"]
+    return "; ".join(note for fact, note in notes.items() if getattr(case.facts, fact))
 
 
 def compatibility_note(case: Case, backend: str) -> str:

@@ -401,6 +401,17 @@ def test_nodes_of_another_vendors_npu_are_not_passed():
     assert found.device_nodes == ("/dev/accel/accel1", RENDER)
 
 
+def test_openvino_can_do_with_an_npu_alone():
+    nodes = (DeviceNode("/dev/accel/accel0"),)
+    npu = Npu("intel", driver="intel_vpu", node="/dev/accel/accel0")
+    found = choose(machine(nodes=nodes, npus=(npu,)), "openvino")
+    assert (found.device_nodes, found.warnings) == (("/dev/accel/accel0",), ())
+    assert dict(found.env)["GGML_OPENVINO_DEVICE"] == "NPU"
+    asleep = choose(machine(nodes=nodes, npus=(replace(npu, node=""),)), "openvino")
+    assert asleep.warnings == ("openvino: no card that OpenVINO can use was found",)
+    assert dict(asleep.env)["GGML_OPENVINO_DEVICE"] == "GPU"
+
+
 def test_variables_come_from_the_table():
     assert {"CUDA_VISIBLE_DEVICES", "HSA_OVERRIDE_GFX_VERSION", "MTHREADS_VISIBLE_DEVICES"} <= set(gpu_variables())
 

@@ -181,6 +181,9 @@ TABLES: dict[str, dict[str, Any]] = {
                     "GGML_OPENVINO_DEVICE": "GPU",
                     "GGML_OPENVINO_STATEFUL_EXECUTION": "1",
                 },
+                "npu_defaults": {
+                    "GGML_OPENVINO_DEVICE": "NPU",
+                },
             },
             "cann": {
                 "title": "CANN",
