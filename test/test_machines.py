@@ -1,9 +1,10 @@
 """The machines that must come out right, exactly; and what is written about them for people."""
 
+import json
 import os
 
 import pytest
-from harness import HOSTS, ROOT, TEST
+from harness import HOSTS, ROOT, TEST, run_cli
 from machines import MACHINES, decide, document, golden
 from test_accelerator import choose, host
 
@@ -105,6 +106,9 @@ def test_the_card_of_the_last_node_has_the_number_of_hip():
     assert [(node.number, node.hip_index) for node in facts.kfd_nodes] == [(node, node - 2) for node in range(2, 12)]
     (card,) = [card for card in facts.gpus if card.kfd_node == 11]
     assert (card.hip_index, card.render_node) == (9, "/dev/dri/renderD137")
+    told = json.loads(run_cli("--nocontainer", "info", "--host-facts", str(HOSTS / "ten-mi50-and-mi100")).out)
+    numbers = {gpu["render_node"]: gpu["hip_index"] for gpu in told["HostFacts"]["gpus"]}
+    assert numbers["/dev/dri/renderD137"] == 9
 
 
 # What is written for people. UPDATE_GOLDEN=1 writes it anew.
