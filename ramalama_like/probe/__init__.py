@@ -12,7 +12,7 @@ import sys
 from ramalama_like.errors import ValueProblem
 from ramalama_like.facts import HostFacts, facts_from_plain
 from ramalama_like.probe.cdi import parse_json, probe_cdi
-from ramalama_like.probe.cpu import probe_arch, probe_cpus, probe_memory
+from ramalama_like.probe.cpu import probe_arch, probe_cgroup_version, probe_cpus, probe_memory
 from ramalama_like.probe.gpus import probe_gpus
 from ramalama_like.probe.kfd import probe_kfd
 from ramalama_like.probe.nodes import probe_nodes
@@ -45,6 +45,7 @@ def probe(root: str = "/") -> HostFacts:
         cpus=cpus,
         physical_cores=physical_cores,
         memory_bytes=probe_memory(tree),
+        cgroup_version=probe_cgroup_version(tree),
         gpus=probe_gpus(tree, kfd_nodes, cdi),
         kfd_nodes=kfd_nodes,
         nvidia_driver=probe_nvidia_driver(tree),
