@@ -56,6 +56,17 @@ def probe(root: str = "/") -> HostFacts:
     )
 
 
+def probe_place(root: str = "/") -> HostFacts:
+    """Only what finding an engine depends on: whether this is a container itself. No file of the hardware is read.
+
+    For commands that list, stop and print, and so need no accelerator. Raises ValueProblem as ``probe`` does.
+    """
+    if not os.path.isdir(root):
+        return _load(root)
+    tree = Tree(root if os.path.realpath(root) != "/" else "/")
+    return HostFacts(root=tree.root, in_container=_in_container(tree))
+
+
 def _in_container(tree: Tree) -> str:
     if tree.exists("run/.toolboxenv"):
         return "toolbox"
