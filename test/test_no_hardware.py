@@ -92,7 +92,7 @@ def test_commands_that_only_tell(words: tuple[str, ...], tmp_path: Path) -> None
 
 @pytest.mark.parametrize("words", LISTS, ids=" ".join)
 def test_commands_about_containers(words: tuple[str, ...], tmp_path: Path, fake_engine: Install) -> None:
-    fake_engine("podman-4.9", stdout="[]").make_known()
+    fake_engine("podman-4.9", output="[]").make_known()
     _, seen = looked_at(tmp_path, *words)
     assert hardware(seen) == []
 
