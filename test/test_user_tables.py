@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tomllib
@@ -10,12 +11,18 @@ from pathlib import Path
 
 import pytest
 from harness import HOSTS, PACKAGE, ROOT, Recorder, Result, run_cli
-from hypothesis import given
+from hypothesis import HealthCheck, given
+from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
 from ramalama_like import settings
-from ramalama_like.data import built_in, load_table, overlay
+from ramalama_like.accelerator import choose_accelerator
+from ramalama_like.data import built_in, load_table, overlay, use_tables
 from ramalama_like.errors import ValueProblem
+from ramalama_like.facts import EngineFacts
+from ramalama_like.image import choose_image
+from ramalama_like.options import Setting
+from ramalama_like.probe import probe
 from ramalama_like.request import Request
 
 Install = Callable[..., Recorder]
@@ -252,6 +259,13 @@ REFUSED = {
     ("accelerators", "[backends.vulkan]\n'vendors+' = ['acme']"): (
         "2: backends.vulkan.vendors names the vendor acme, which does not exist"),
     ("accelerators", "vendor_order = ['acme']"): "1: vendor_order names the vendor acme, which does not exist",
+    ("accelerators", "[variables.X]\nvendor = 'acme'"): (
+        "2: variables.X.vendor names the vendor acme, which does not exist"),
+    ("accelerators", "[variables.X]\nread_by = ['cuda']"): "1: variables.X has read_by, and so needs numbering",
+    ("accelerators", "[variables.X]\nnumbering = 'mine'"): "2: variables.X.numbering must be like own",
+    ("accelerators", "[aliases]\nfast = 'vulcan'"): "1: aliases names the back end vulcan, which does not exist",
+    ("accelerators", "[backends.vulkan.drivers]\nacme = []"): (
+        "1: backends.vulkan.drivers names the vendor acme, which does not exist"),
     ("engines", "[podman]\nassumed = 'new'"): "2: podman.assumed must be like 5.4",
     ("engines", "[nerdctl]\noldest = '1'"): "1: unknown key nerdctl",
     ("engines", "[[entrypoint]]\nprefix = 'x'"): "1: entrypoint.0 lacks other, words",
@@ -339,3 +353,54 @@ def test_any_row_is_merged_or_refused(data: st.DataObject) -> None:
         assert problem.message.startswith("file:1: ") and problem.hint
     else:
         assert set(tables["accelerators"]["backends"]) == set(tables["images"]["families"]["ramalama"]["images"])
+
+
+def changed(item: object) -> st.SearchStrategy[object]:
+    """Some of a built-in table, with other values of the same kinds: what a user's file could say."""
+    if isinstance(item, dict):
+        return st.fixed_dictionaries({}, optional={key: changed(member) for key, member in item.items()})
+    if isinstance(item, tuple):
+        if item and isinstance(item[0], dict):
+            return st.lists(st.sampled_from(item).map(dict), max_size=1)
+        return st.lists(st.sampled_from([*item, "x", "/dev/x#"]), max_size=3, unique=True)
+    if isinstance(item, bool):
+        return st.booleans()
+    return st.sampled_from([item, item, "", "x", "1"])
+
+
+HOSTS_TRIED = [probe(str(HOSTS / name)) for name in ("laptop-nvidia-and-intel", "two-mi300x", "no-gpu")]
+
+
+@settings_of_hypothesis(
+    max_examples=120,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.large_base_example,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
+)
+@given(changed(built_in("accelerators")), changed(built_in("images")), st.sampled_from(["podman", "docker", "none"]),
+       st.sampled_from(["auto", *built_in("accelerators")["backends"]]), st.booleans())  # fmt: skip
+def test_what_is_merged_decides_or_refuses_in_our_words(
+    accelerators: dict[str, object], images: dict[str, object], engine: str, backend: str, with_variables: bool
+) -> None:
+    try:
+        tables = {name: overlay.merge_table(name, built_in(name), row, no_place)
+                  for name, row in (("accelerators", accelerators), ("images", images))}  # fmt: skip
+        overlay.complete_names(tables, lambda _, place: no_place(place))
+    except ValueProblem:
+        return
+    use_tables(tables)
+    try:
+        for facts in HOSTS_TRIED:
+            with contextlib.suppress(ValueProblem):
+                found = choose_accelerator(
+                    backend=Setting(backend), devices=Setting(()), keep_groups=Setting(False), gpus=Setting(()),
+                    facts=facts, engine=EngineFacts(engine), family="ramalama",
+                    environment={name: "0" for name in tables["accelerators"]["variables"] if with_variables},
+                )  # fmt: skip
+                choose_image(accelerator=found, facts_arch=facts.arch, family=Setting("ramalama"),
+                             explicit=Setting(""), overrides=Setting({}), default_image=Setting(""))  # fmt: skip
+    finally:
+        use_tables({})

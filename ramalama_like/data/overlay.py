@@ -36,9 +36,14 @@ def _is_pci(text: str) -> bool:
     return len(text) in (0, 4) and all(letter in "0123456789abcdef" for letter in text)
 
 
-# Texts that are read as numbers: what they must be, and an example.
+def _is_numbering(text: str) -> bool:
+    return text in ("nvidia", "hip", "vulkan", "own")
+
+
+# Texts that code reads: what they must be, and an example.
 FORMS: dict[str, dict[str, tuple[Callable[[str], bool], str]]] = {
-    "accelerators": {"vendors.*.pci": (_is_pci, "10de")},
+    "accelerators": {"vendors.*.pci": (_is_pci, "10de"),
+                     "variables.*.numbering": (_is_numbering, "own")},
     "images": {"families.*.images.*.driver_minimum": (_is_version, "525.60.13"),
                "families.*.images.*.driver_full": (_is_version, "575")},
     "engines": {"*.oldest": (_is_version, "4.3"), "*.assumed": (_is_version, "5.4"),
@@ -170,6 +175,14 @@ def complete_names(tables: dict[str, dict[str, Any]], where: Callable[[str, Path
           for name, row in vendors.items()),
         *(("accelerators", ("backends", name, "vendors"), row["vendors"], "vendor", vendors)
           for name, row in backends.items()),
+        *(("accelerators", ("backends", name, "drivers"), row.get("drivers", ()), "vendor", vendors)
+          for name, row in backends.items()),
+        *(("accelerators", ("variables", name, "vendor"), [row["vendor"]] if "vendor" in row else [], "vendor", vendors)
+          for name, row in accelerators["variables"].items()),
+        *(("accelerators", ("variables", name, "read_by"), row.get("read_by", ()), "back end", backends)
+          for name, row in accelerators["variables"].items()),
+        ("accelerators", ("aliases",), accelerators["aliases"].values(), "back end", backends),
+        ("images", ("override_keys",), images["override_keys"].values(), "back end", backends),
         *(("images", ("families", name, "also"), row["also"], "family", families) for name, row in families.items()),
         *(("images", ("families", name, "images"), row["images"], "back end", backends)
           for name, row in families.items()),
