@@ -62,6 +62,13 @@ def test_a_server_without_limits(user: User, port: int) -> None:
         user.types("stop", "--all")
 
 
+def test_a_server_that_needs_more_memory_is_killed_and_says_so(user: User) -> None:
+    done = user.types("run", "demo", "--memory", "7m", "--temp", "0", "What is it?")
+    assert (done.returncode, done.stdout) == (137, ""), done.stderr
+    assert "perhaps for want of memory" in done.stderr
+    assert user.leftovers() == []
+
+
 def test_a_tool_with_limits_says_what_it_measured(user: User) -> None:
     done = user.types("bench", "demo", "--cpus", "1", "--memory", "256m", "--format", "json")
     assert done.returncode == 0, done.stderr
