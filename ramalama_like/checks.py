@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Found = tuple[object, str, str, str | None]
 
 LARGEST = 2**63 - 1  # beyond it no program that we start could read the number
+SIZE_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 DURATION_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -102,6 +103,29 @@ def _within(number: float, option: Option) -> None:
         raise ValueProblem(f"{number} is less than {low}", f"give a number from {low} up")
     if high is not None and number > high:
         raise ValueProblem(f"{number} is more than {high}", f"give a number up to {high}")
+
+
+def _size(raw: object, option: Option) -> int:
+    """Bytes: a number, or text such as 8g, 512m, 1.5GiB. Units are binary multiples, as engines read them."""
+    if isinstance(raw, str):
+        text = raw.strip().lower()
+        letters = text.lstrip("0123456789.")
+        digits = text[: len(text) - len(letters)]
+        factor = SIZE_UNITS.get(letters.removesuffix("b").removesuffix("i") if len(letters) > 1 else letters)
+        whole, _, fraction = digits.partition(".")
+        if factor is None or "." in fraction or not whole or not text.isascii() or len(digits) > 18:
+            raise ValueProblem(f"{quoted(raw)} is not a size", "write it like 8g or 512m")
+        size = int(float(digits) * factor) if fraction else int(whole) * factor
+    elif isinstance(raw, int) and not isinstance(raw, bool):
+        size = raw
+    else:
+        raise ValueProblem(f"{shown(raw)} is not a size", 'write it like "8g" or "512m"')
+    if size > LARGEST:
+        raise ValueProblem("the size is too large")
+    if option.minimum is not None and size < option.minimum:
+        raise ValueProblem(f"{shown(raw)} is less than {int(option.minimum) >> 20}m, the least that engines take",
+                           "write it like 8g or 512m")  # fmt: skip
+    return size
 
 
 def _truth(raw: object, *_: object) -> bool:
@@ -199,6 +223,7 @@ _CHECKS: Mapping[str, Callable[[object, Option], object]] = {
     "str": _text,
     "int": _whole,
     "float": _number,
+    "size": _size,
     "bool": _truth,
     "flag": _truth,
     "list": _texts,

@@ -109,6 +109,7 @@ class HostFacts:
     cpus: int | None = None  # logical processors that may be used: affinity and cgroup quota counted
     physical_cores: int | None = None  # cores behind them, hyper-threads counted once
     memory_bytes: int | None = None  # installed, or the cgroup limit where that is lower
+    cgroup_version: int | None = None  # 1 where any controller is of version 1 (hybrid too), else 2
     gpus: tuple[Gpu, ...] = ()  # in order of PCI address
     npus: tuple[Npu, ...] = ()  # in order of the number of their node; those without a node come last
     kfd_nodes: tuple[KfdNode, ...] = ()

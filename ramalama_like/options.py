@@ -5,7 +5,8 @@ reference derive from ``OPTIONS``; ``settings.py`` fills a ``Settings`` from fla
 reads anything, so it may be imported on every path.
 
 Kinds of value: ``str``, ``int``, ``float``, ``bool`` (takes a word such as ``on`` or ``false``), ``flag`` (takes
-none), ``list`` (repeatable), ``args`` (repeatable, each split as a shell would), ``table`` (files only).
+none), ``size`` (8g, 512m: a number of bytes), ``list`` (repeatable), ``args`` (repeatable, each split as a shell
+would), ``table`` (files only).
 """
 
 from __future__ import annotations
@@ -193,6 +194,14 @@ class Settings:
     selinux: Setting[bool] = option(
         False, "--selinux", kind="bool", key="selinux", group="Container",
         help="Keep SELinux separation and relabel what is mounted.",
+    )  # fmt: skip
+    cpus: Setting[float | None] = option(
+        None, "--cpus", kind="float", key="cpus", minimum=0.01, maximum=65536, group="Container", metavar="N",
+        help="Most processors to use, such as 1.5; the server starts no more threads than that.",
+    )  # fmt: skip
+    memory: Setting[int | None] = option(
+        None, "--memory", kind="size", key="memory", minimum=6 << 20, group="Container", metavar="SIZE",
+        help="Most memory that the container may use, such as 8g or 512m; it gets no swap besides.",
     )  # fmt: skip
     oci_runtime: Setting[str] = option(
         "", "--oci-runtime", group="Container", help="OCI runtime for the engine to use."

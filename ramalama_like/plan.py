@@ -61,6 +61,8 @@ class Container:
     keep_groups: bool = False
     env: tuple[tuple[str, str | None], ...] = ()  # None: the value is the user's own, handed on unseen
     security: Security = Security()
+    cpus: float | None = None  # processors that it may use, as a quota of time
+    memory_bytes: int | None = None  # that it may use, swapped out or not
     oci_runtime: str = ""
     pull: str = "missing"
     tls_verify: bool = True

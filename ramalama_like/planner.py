@@ -13,6 +13,7 @@ from ramalama_like.accelerator import Accelerator, choose_accelerator
 from ramalama_like.data import load_table
 from ramalama_like.errors import NotBuiltYet, ValueProblem
 from ramalama_like.image import choose_image
+from ramalama_like.limits import choose_threads, warn_of_limits
 from ramalama_like.options import all_options
 from ramalama_like.plan import Container, Endpoint, Mount, Plan, Publish, Security
 from ramalama_like.runtimes import llama_cpp
@@ -36,7 +37,6 @@ LOGS = "/var/log/ramalama"
 # Linux limits the path of a Unix socket to 107 bytes (sun_path in unix(7)); other systems to a few less.
 LONGEST_SOCKET_PATH = 103
 LONGEST_NAME = 40
-FALLBACK_THREADS = 4
 EMBEDDED = "ramalama_like.embedded"  # the module that is llama-server where there is no other
 
 
@@ -111,7 +111,12 @@ class _Drawing:
         self.accelerator = accelerator
         self.name = _checked_name(settings.name) or container_name(model.alias, situation.port)
         self.warnings = [*accelerator.warnings, *model.notes, *(draft.notes if draft else ())]
-        self.threads, self.threads_why, self.threads_origin = self._choose_threads()
+        self.threads = choose_threads(settings, facts)
+        self.warnings += self.threads.warnings
+        self.warnings += warn_of_limits(
+            settings, facts, engine, on_cpu=accelerator.backend == "cpu",
+            model_bytes=model.size_bytes + (draft.size_bytes if draft else 0),
+        )  # fmt: skip
         self._note_meaningless()
 
     # What runs where
@@ -201,15 +206,15 @@ class _Drawing:
             draft = f"{draft_folder}/{self.draft.main.name}" if contained else self.draft.main.path
         return llama_cpp.make_server_command(
             self.settings, alias=self.model.alias, model=main, mmproj=mmproj, draft=draft, listen=listen,
-            threads=self.threads, log_file=log_file,
+            threads=self.threads.count, log_file=log_file,
         )  # fmt: skip
 
     def _tool_command(self, model: str, text: str) -> tuple[str, ...]:
         if self.request.command == "bench":
-            return llama_cpp.make_bench_command(self.settings, model=model, threads=self.threads)
+            return llama_cpp.make_bench_command(self.settings, model=model, threads=self.threads.count)
         if not self.settings.file.value:
             raise ValueProblem("perplexity needs a text to measure", "name it with --file PATH")
-        return llama_cpp.make_perplexity_command(self.settings, model=model, threads=self.threads, text=text)
+        return llama_cpp.make_perplexity_command(self.settings, model=model, threads=self.threads.count, text=text)
 
     def _chat_command(self, endpoint: Endpoint) -> tuple[str, ...]:
         settings = self.settings
@@ -252,6 +257,8 @@ class _Drawing:
             keep_groups=settings.keep_groups.value or accelerator.keep_groups,
             env=(("HOME", "/tmp"), *accelerator.env, *_pairs(settings.env.value)),  # noqa: S108 - in the container
             security=_security(settings),
+            cpus=settings.cpus.value,
+            memory_bytes=settings.memory.value,
             oci_runtime=settings.oci_runtime.value or accelerator.oci_runtime,
             pull=settings.pull.value,
             tls_verify=settings.tls_verify.value,
@@ -309,14 +316,6 @@ class _Drawing:
 
     # Small choices
 
-    def _choose_threads(self) -> tuple[int, str, str]:
-        setting = self.settings.threads
-        if setting.value is not None:
-            return setting.value, "as asked", setting.origin
-        if self.facts.physical_cores:
-            return self.facts.physical_cores, "physical cores that may be used", "default"
-        return FALLBACK_THREADS, "the number of cores is unknown", "default"
-
     def _note_meaningless(self) -> None:
         for name in llama_cpp.MEANINGLESS.get(self.request.command, ()):
             given = self.request.given.get(name)
@@ -334,6 +333,11 @@ class _Drawing:
                                      f"sudo setsebool -P {row['boolean']} 1")  # fmt: skip
 
     def _refuse_without_engine(self) -> None:
+        memory = self.request.given.get("memory")
+        if memory:
+            raise ValueProblem(f"{memory.flag} limits a container, and {self.engine.why}",
+                               "install podman, or start it below systemd-run --user --scope -p MemoryMax=SIZE"
+                               )  # fmt: skip
         for name in ("image", "image_family", "device", "network", "privileged", "selinux", "oci_runtime", "pull",
                      "engine_args", "keep_groups", "authfile", "tls_verify", "name", "detach"):  # fmt: skip
             given = self.request.given.get(name)
@@ -374,7 +378,7 @@ class _Drawing:
         if endpoint:
             why = "a Unix socket needs no network" if endpoint.socket else "published on this address only"
             rows.append(("api", endpoint.url, why, self.situation.port_origin))
-        rows.append(("threads", str(self.threads), self.threads_why, self.threads_origin))
+        rows.append(("threads", str(self.threads.count), self.threads.why, self.threads.origin))
         rows += [(name, _shown(setting), "as asked", setting.origin) for name, setting in self._other_settings()]
         return tuple(rows)
 

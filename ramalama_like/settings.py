@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import sys
 
+from ramalama_like import data
 from ramalama_like.checks import checked, quoted, shown, with_home
 from ramalama_like.errors import NotBuiltYet, UsageError, ValueProblem
 from ramalama_like.options import COMMANDS, DORMANT_KEYS, Setting, Settings, all_options
-from ramalama_like.value import value
+from ramalama_like.toml_files import parse, read_text, unreadable
+from ramalama_like.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class LoadedSettings:
     settings: Settings
     warnings: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()  # files whose rows are laid over the built-in tables
 
 
 def load_settings(request: Request, environ: Mapping[str, str] | None = None, root: str = "") -> LoadedSettings:
@@ -48,16 +51,18 @@ def load_settings(request: Request, environ: Mapping[str, str] | None = None, ro
     found: dict[str, list[Found]] = {}  # by option, from the weakest layer to the strongest
     warnings: list[str] = []
     files = _read_files(env, root, found, warnings)
+    tables = _read_tables(env, root, warnings)
     _read_variables(env, found, warnings)
     for name, given in request.given.items():
         found.setdefault(name, []).append((given.value, given.flag, given.flag, None))
     merged: dict[str, Any] = {}
     for name, option in all_options().items():
         layers = found.get(name)
-        merged[name] = Setting(option.default) if layers is None else _merge(option, layers, env, warnings)
+        known = _widened(name, option) if tables and name in ("backend", "image_family") else option
+        merged[name] = Setting(option.default) if layers is None else _merge(known, layers, env, warnings)
     settings = Settings(**merged)
     _refuse_unbuilt(request, settings, warnings)
-    return LoadedSettings(settings, tuple(warnings), tuple(files))
+    return LoadedSettings(settings, tuple(warnings), tuple(files), tables)
 
 
 # Merging.
@@ -122,7 +127,7 @@ def _read_files(environ: Mapping[str, str], root: str, found: dict[str, list[Fou
         paths = _candidates(environ, root)
     read: list[str] = []
     for path in paths:
-        text = _file_text(path)
+        text = read_text(path)
         if text is not None:
             read.append(path)
             if _says_something(text):
@@ -151,36 +156,30 @@ def _candidates(environ: Mapping[str, str], root: str) -> Iterable[str]:
         except OSError as error:
             if not os.path.isdir(f"{path}.d"):  # not even the folder above may be searched: nobody put a file there
                 continue
-            raise _unreadable(f"{path}.d", error) from None
+            raise unreadable(f"{path}.d", error) from None
         yield from (f"{path}.d/{name}" for name in sorted(names) if name.endswith(".conf") and name[0] != ".")
 
 
-def _file_text(path: str) -> str | None:
-    """The text of a file; None where there is no such file."""
-    other = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
-    if other and os.path.realpath(path) != os.devnull:  # which is how one says "no file"
-        raise ValueProblem(f"{path} is not a file")  # a pipe would be waited for
-    try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except IsADirectoryError:
-        raise ValueProblem(f"{path} is a folder, not a configuration file") from None
-    except OSError as error:
-        if not os.path.lexists(path):
-            return None
-        raise _unreadable(path, error) from None
-    try:
-        return content.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueProblem(f"{path}:{line}: not UTF-8 text", "save the file in UTF-8") from None
+def _read_tables(environ: Mapping[str, str], root: str, warnings: list[str]) -> tuple[str, ...]:
+    """Use the user's rows of the tables; the names of the files that hold them."""
+    if environ.get("RAMALAMA_CONFIG", ""):  # which names the only file to read
+        folders: list[str] = []
+    else:
+        above = (f"{root}/etc", _xdg("XDG_CONFIG_HOME", ".config", environ))
+        folders = [f"{folder}/ramalama-like/tables" for folder in above]
+    folders = [folder for folder in folders if os.path.isdir(folder)]
+    if not folders:
+        data.use_tables({})
+        return ()
+    from ramalama_like.user_tables import read_tables
+
+    return read_tables(folders, warnings)
 
 
-def _unreadable(path: str, error: OSError) -> ValueProblem:
-    hint = "make it readable, or let RAMALAMA_CONFIG name the only file to read"
-    return ValueProblem(f"{path}: {(error.strerror or str(error)).lower()}", hint, exit_code=5)
+def _widened(name: str, option: Option) -> Option:
+    """The option with the names that the user's tables add to its choices."""
+    names = data.load_table("accelerators")["backends"] if name == "backend" else data.load_table("images")["families"]
+    return replace(option, choices=tuple(dict.fromkeys((*option.choices, *names))))
 
 
 def _says_something(text: str) -> bool:
@@ -190,17 +189,7 @@ def _says_something(text: str) -> bool:
 
 
 def _read_table(path: str, text: str, found: dict[str, list[Found]], warnings: list[str]) -> None:
-    import tomllib
-
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        said, _, place = str(error).partition(" (at ")
-        number = place.removeprefix("line ").partition(",")[0]
-        line = int(number) if number.isdigit() else len(text.rstrip().splitlines())
-        raise ValueProblem(f"{path}:{line}: {said[:1].lower()}{said[1:]}", "the file must be TOML") from None
-    except RecursionError:
-        raise ValueProblem(f"{path}: nested too deeply") from None
+    content = parse(path, text)
     from ramalama_like.toml_lines import key_lines
 
     lines = key_lines(text)

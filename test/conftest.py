@@ -15,6 +15,7 @@ from harness import ENGINES, ROOT, Recorder, short_folder
 
 from ramalama_like import settings
 from ramalama_like.accelerator import gpu_variables
+from ramalama_like.data import use_tables
 from ramalama_like.settings import LoadedSettings, load_settings
 
 # Machines of all speeds run these tests: no example has a deadline, and none leaves a file in the source tree.
@@ -58,6 +59,7 @@ def world(request: pytest.FixtureRequest) -> Iterator[Path]:
 
         patch.setattr(settings, "load_settings", load)
         yield folder
+        use_tables({})
 
 
 @pytest.fixture

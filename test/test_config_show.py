@@ -32,6 +32,7 @@ def values_of(option: Option) -> st.SearchStrategy[object]:
         "flag": st.booleans(),
         "list": st.lists(TEXT),
         "table": st.dictionaries(TEXT, TEXT),
+        "size": st.integers(int(low or 0), 2**63 - 1),
         "layers": st.sampled_from(["all", "auto", "-1", "0", "7"]),
         "path": TEXT.filter(bool),
     }[option.kind]

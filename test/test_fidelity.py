@@ -74,8 +74,10 @@ CONTAINER = {
     "env": ("--env", "A=1", "--env", "HANDED_ON", "--env=B=two words=2"),
     "network": ("--network", "net1"),
     "selinux": ("--selinux", "true"),
+    "cpus": ("--cpus", "1.5"),
+    "memory": ("--memory", "2g"),
     "oci_runtime": ("--oci-runtime", "crun"),
-    "engine_args": ("--engine-args", "--memory 2g --annotation 'a b=c'"),
+    "engine_args": ("--engine-args", "--shm-size 2g --annotation 'a b=c'"),
     "detach": ("--detach",),
     "file": ("--file", "TEXT"),
 }

@@ -46,7 +46,7 @@ def show_config(loaded: LoadedSettings, *, origin: bool = False, json: bool = Fa
         else:
             tables.setdefault(table, []).append(f"{_assignment(name, key, setting)}{note}")
     blocks = [f"[{table}]\n" + "".join(f"{line}\n" for line in lines) for table, lines in tables.items()]
-    read = [f"# read: {one_line(path)}\n" for path in loaded.files]
+    read = [f"# read: {one_line(path)}\n" for path in (*loaded.files, *loaded.tables)]
     return "\n".join(["".join(read), *blocks] if read else blocks)
 
 
@@ -95,5 +95,10 @@ def _as_json(loaded: LoadedSettings) -> str:
     for name, option in _configurable().items():
         setting = getattr(loaded.settings, name)
         shown[option.key] = {"value": None if name in SECRETS else setting.value, "origin": setting.origin}
-    content = {"files": list(loaded.files), "settings": shown, "warnings": list(loaded.warnings)}
+    content = {
+        "files": list(loaded.files),
+        "tables": list(loaded.tables),
+        "settings": shown,
+        "warnings": list(loaded.warnings),
+    }
     return dumps(content, indent=4) + "\n"

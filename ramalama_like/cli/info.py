@@ -55,6 +55,7 @@ def execute(request: Request) -> int:
         "Shortnames": {"Files": [], "Names": {}, "Sources": {}},
         "Store": merged.store.value or settings.default_store(),
         "ToolsImage": "",
+        "Tables": {"Files": list(loaded.tables)},
         "UseContainer": engine.kind != "none",
         "Version": __version__,
     }

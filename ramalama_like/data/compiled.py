@@ -355,6 +355,16 @@ TABLES: dict[str, dict[str, Any]] = {
                 "hint": "add the user to the group docker, or use --engine podman",
             },
             {
+                "text": "Range of CPUs is from",
+                "why": "the machine of docker's daemon has fewer processors than --cpus allows",
+                "hint": "give a smaller --cpus, or leave it out",
+            },
+            {
+                "text": "requested cgroup controller",
+                "why": "this user may not limit that resource: systemd has not delegated its controller",
+                "hint": "let root run: systemctl edit user@.service with Delegate=yes, or leave --cpus and --memory out",
+            },
+            {
                 "text": "unresolvable CDI devices",
                 "why": "the CDI specification does not name this device",
                 "hint": "write it anew: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",

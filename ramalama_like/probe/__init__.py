@@ -14,7 +14,7 @@ from ramalama_like.facts import HostFacts, facts_from_plain
 from ramalama_like.probe.accel import probe_npus
 from ramalama_like.probe.boards import probe_ascend_driver, probe_board, probe_jetson
 from ramalama_like.probe.cdi import parse_json, probe_cdi
-from ramalama_like.probe.cpu import probe_arch, probe_cpus, probe_memory
+from ramalama_like.probe.cpu import probe_arch, probe_cgroup_version, probe_cpus, probe_memory
 from ramalama_like.probe.gpus import probe_gpus
 from ramalama_like.probe.kfd import probe_kfd
 from ramalama_like.probe.nodes import probe_nodes
@@ -54,6 +54,7 @@ def probe(root: str = "/") -> HostFacts:
         memory_bytes=probe_memory(tree),
         gpus=probe_gpus(tree, bus, kfd_nodes, cdi, nodes, board=board, jetson=bool(jetson), wsl=wsl),
         npus=probe_npus(tree, bus),
+        cgroup_version=probe_cgroup_version(tree),
         kfd_nodes=kfd_nodes,
         nvidia_driver=probe_nvidia_driver(tree),
         ascend_driver=probe_ascend_driver(tree),
@@ -88,6 +89,17 @@ def _probe_darwin(tree: Tree) -> HostFacts:
         podman_machine=provider,
         notes=tuple(tree.notes),
     )
+
+
+def probe_place(root: str = "/") -> HostFacts:
+    """Only what finding an engine depends on: whether this is a container itself. No file of the hardware is read.
+
+    For commands that list, stop and print, and so need no accelerator. Raises ValueProblem as ``probe`` does.
+    """
+    if not os.path.isdir(root):
+        return _load(root)
+    tree = Tree(root if os.path.realpath(root) != "/" else "/")
+    return HostFacts(root=tree.root, in_container=_in_container(tree))
 
 
 def _in_container(tree: Tree) -> str:

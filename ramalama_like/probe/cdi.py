@@ -23,6 +23,8 @@ JSON_SPACE = " \t\r\n"
 # PyYAML reads a megabyte in seconds. Specs of generators, which need no PyYAML, may be as large as any.
 LARGEST_ODD_YAML = 128 * 1024
 MOST_SPECS, MOST_NODES = 64, 4096  # a card has some ten nodes
+# What fills a spec and is not looked at here: its lines are passed over.
+PASSED_OVER = ("hooks:", "mounts:", "env:")
 
 
 def probe_cdi(tree: Tree) -> tuple[CdiSpec, ...]:
@@ -46,7 +48,7 @@ def probe_cdi(tree: Tree) -> tuple[CdiSpec, ...]:
             if text is None:
                 continue
             try:
-                data = parse_json(text) if name.endswith(".json") else parse_yaml(text)
+                data = parse_json(text) if name.endswith(".json") else parse_yaml(text, PASSED_OVER)
             except ValueError as error:
                 tree.note(path, f"is malformed: {error}")
                 continue
@@ -93,10 +95,13 @@ class _ScannerContext:
     parse_constant = float
 
 
-def parse_yaml(text: str) -> object:
-    """What a YAML text holds. Raises ValueError for one that is malformed or nested too deep."""
+def parse_yaml(text: str, without: tuple[str, ...] = ()) -> object:
+    """What a YAML text holds. Raises ValueError for one that is malformed or nested too deep.
+
+    The keys of ``without`` (each with its colon) may be left empty, at whatever depth: that saves time.
+    """
     try:
-        return _PlainYaml(text).document()
+        return _PlainYaml(text, without).document()
     except _NotPlain:
         pass
     if len(text) > LARGEST_ODD_YAML:
@@ -123,15 +128,24 @@ class _NotPlain(Exception):
 class _PlainYaml:
     """Block mappings and sequences of one-line scalars: no flow, anchors, tags, block text or second document."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, without: tuple[str, ...] = ()) -> None:
         if "\t" in text or "\r" in text or not text.replace("\n", "").isprintable():
             raise _NotPlain
         self.lines: list[tuple[int, str]] = []
+        passing = LARGE  # column of the key that is passed over; LARGE: of none
         for number, line in enumerate(text.split("\n")):
             rest = line.lstrip(" ")
             if not rest or rest.startswith("#") or (rest == "---" and not number and line == rest):
                 continue
-            self.lines.append((len(line) - len(rest), rest.rstrip(" ")))
+            column = len(line) - len(rest)
+            # A member of a sequence may stand below its key itself.
+            if column > passing or (column == passing and rest.startswith("-")):
+                continue
+            passing = LARGE
+            rest = rest.rstrip(" ")
+            if rest.endswith(without):
+                passing = _column_of(rest, column, without)
+            self.lines.append((column, rest))
         self.at = 0
 
     def document(self) -> object:
@@ -200,6 +214,14 @@ class _PlainYaml:
             raise _NotPlain
 
 
+def _column_of(rest: str, column: int, keys: tuple[str, ...]) -> int:
+    """Where the key stands that is all of a line, perhaps as first one of a sequence's member; LARGE for others."""
+    if rest in keys:
+        return column
+    inner = rest[1:].lstrip(" ")
+    return column + len(rest) - len(inner) if rest[0] == "-" and inner in keys else LARGE
+
+
 def _split_key(text: str) -> tuple[str, str] | None:
     """Key and rest of ``key: value``; None for a scalar."""
     if text[0] in "\"'":
@@ -237,6 +259,8 @@ def _scalar(text: str) -> str | None:
     if quote == "-" and not text.lstrip("-")[:1].isalpha():  # the arguments of hooks: --link
         raise _NotPlain
     # A number, a date, a word such as yes, null or .inf would not be text. A version with two dots is.
+    if text.startswith("../"):  # as the hooks' --link has it
+        return text
     if quote in "0123456789+." and text.count(".") != 2:
         raise _NotPlain
     if quote in "0123456789+." and not all(part.isdigit() and part.isascii() for part in text.split(".")):

@@ -45,8 +45,11 @@ def probe_memory(tree: Tree) -> int | None:
             if kilobytes:
                 found.append(kilobytes * 1024)
             break
-    for folder in _groups(tree)[0]:
-        limit = to_number(tree.word(f"{folder}/memory.max"))
+    unified, legacy = _groups(tree, "memory")
+    # Of version 1, the root has a file too: with a number beyond any memory.
+    for file in (*(f"{folder}/memory.max" for folder in unified),
+                 *(f"{folder}/memory.limit_in_bytes" for folder in legacy)):  # fmt: skip
+        limit = to_number(tree.word(file))
         if limit:
             found.append(limit)
     return min(found) if found else None
@@ -101,7 +104,7 @@ def _physical_cores(tree: Tree, usable: list[int]) -> int | None:
 def _quota(tree: Tree) -> int | None:
     """Processors that the cgroups grant, rounded down; None where they do not limit."""
     found: list[int] = []
-    unified, legacy = _groups(tree)
+    unified, legacy = _groups(tree, "cpu")
     for folder in unified:
         words = tree.word(f"{folder}/cpu.max").split()
         if len(words) == 2:
@@ -118,8 +121,15 @@ def _share(quota: int | None, period: int | None) -> int:
     return quota // period if quota is not None and period else -1
 
 
-def _groups(tree: Tree) -> tuple[list[str], list[str]]:
-    """Folders of this process's cgroup and its parents, version 2 and version 1 (cpu): each of them may limit."""
+def probe_cgroup_version(tree: Tree) -> int | None:
+    """1 where a controller that limits is of version 1 (systemd calls such a mixture hybrid), 2, or None: unknown."""
+    if tree.exists("sys/fs/cgroup/cgroup.controllers"):
+        return 2
+    return 1 if tree.exists("sys/fs/cgroup/memory") or tree.exists("sys/fs/cgroup/cpu") else None
+
+
+def _groups(tree: Tree, controller: str) -> tuple[list[str], list[str]]:
+    """Folders of this process's cgroup and its parents, version 2 and version 1: each of them may limit."""
     unified = ["sys/fs/cgroup"]
     legacy: list[str] = []
     for line in (tree.read("proc/self/cgroup") or "").splitlines()[:64]:
@@ -127,8 +137,8 @@ def _groups(tree: Tree) -> tuple[list[str], list[str]]:
         controllers, _, path = rest.partition(":")
         if number == "0" and not controllers:
             unified = _with_parents("sys/fs/cgroup", path)
-        elif "cpu" in controllers.split(","):
-            for mount in dict.fromkeys((controllers, "cpu")):
+        elif controller in controllers.split(","):
+            for mount in dict.fromkeys((controllers, controller)):
                 legacy += _with_parents(f"sys/fs/cgroup/{mount}", path)
     return unified, legacy
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 # The class link, and where it leads, for folders that were recorded without links.
 FOLDERS = ("sys/class/kfd/kfd/topology/nodes", "sys/devices/virtual/kfd/kfd/topology/nodes")
+# The keys that are read, of some forty.
+KEYS = frozenset(("simd_count", "gfx_target_version", "drm_render_minor", "unique_id", "location_id", "domain",
+                  "heap_type", "size_in_bytes"))  # fmt: skip
 FRAME_BUFFER = (1, 2)  # heap types: visible to the CPU, or not
 
 
@@ -54,7 +57,7 @@ def _properties(tree: Tree, path: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for line in (tree.read(path) or "").splitlines():
         key, _, text = line.partition(" ")
-        number = to_number(text)
+        number = to_number(text) if key in KEYS else None
         if number is not None:
             found[key] = number
     return found

@@ -7,8 +7,10 @@ that is not simply because the file does not exist, ``notes`` gets a sentence.
 from __future__ import annotations
 
 import os
+from errno import ELOOP
 
 SMALL = 64 * 1024  # more than any file of sysfs and proc that is read here
+PAGE = 4096  # a file of sysfs has no more
 LARGE = 4 * 1024 * 1024  # a CDI spec of a machine with 16 cards has about 1 MiB
 
 
@@ -21,6 +23,7 @@ class Tree:
         self.notes: list[str] = []
         self._base = "/" if self.real else os.path.realpath(root) + "/"
         self._folders: dict[str, str | None] = {"": self._base[:-1]}
+        self._steps: dict[str, str | None] = {}  # where each folder, file or link really is
 
     def read(self, path: str, limit: int = SMALL) -> str | None:
         """The text of a file, or None. Undecodable bytes are replaced, so that one of them costs only its own fact."""
@@ -29,19 +32,17 @@ class Tree:
 
     def read_bytes(self, path: str, limit: int = SMALL) -> bytes | None:
         """The bytes of a file, or None where it is missing, unreadable or larger than ``limit``."""
-        found = self.locate(path)
-        if found is None:
-            return None
         try:
-            # O_NONBLOCK: a named pipe that nobody writes to would wait for ever.
-            handle = os.open(found, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            handle = self._open(path)
         except OSError as error:
             self._note_error(path, error)
             return None
         except ValueError:  # a null byte in a name that came out of another file
             return None
+        if handle is None:
+            return None
         try:
-            data = os.read(handle, limit + 1)
+            data = os.read(handle, min(limit + 1, PAGE))
             # Files of proc come in pieces.
             while data and len(data) <= limit:
                 more = os.read(handle, limit + 1 - len(data))
@@ -57,6 +58,23 @@ class Tree:
             self.note(path, f"is larger than {limit} bytes")
             return None
         return data
+
+    def _open(self, path: str) -> int | None:
+        """A descriptor of a file, or None where a link leads out of the root. Raises OSError, ValueError."""
+        # O_NONBLOCK: a named pipe that nobody writes to would wait for ever.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        if not self.real:
+            # Hardly any file is a link itself, and to find out by opening it saves one call for each.
+            above, name = self._above(path)
+            if above is None:
+                return None
+            try:
+                return os.open(f"{above}/{name}", flags | os.O_NOFOLLOW) if name != ".." else None
+            except OSError as error:
+                if error.errno != ELOOP:
+                    raise
+        found = self.locate(path)
+        return None if found is None else os.open(found, flags)
 
     def number(self, path: str) -> int | None:
         """The decimal number that a file holds, or None. A file that holds something else is noted."""
@@ -102,27 +120,64 @@ class Tree:
         """Where a file is, or None where a link leads out of the root."""
         if self.real:
             return self._base + path
-        if path.count("/") > 64:  # nothing that is read here; a hostile file may name it
-            return None
+        above, name = self._above(path)
+        return None if above is None else self._step(path, above, name, 0)
+
+    def _above(self, path: str) -> tuple[str | None, str]:
+        """Where the folder of a file is (None: out of the root), and the file's name."""
         folder, _, name = path.rpartition("/")
         if folder not in self._folders:
-            self._folders[folder] = self.locate(folder)
-        above = self._folders[folder]
-        if above is None:
-            return None
-        found = f"{above}/{name}"
+            # More than 64 folders is nothing that is read here; a hostile file may name it.
+            self._folders[folder] = self.locate(folder) if folder.count("/") < 64 else None
+        return self._folders[folder], name
+
+    def _step(self, path: str, above: str, name: str, links: int) -> str | None:
+        """Where ``name`` in the folder ``above`` is; ``above`` holds no link, and neither does the result.
+
+        os.path.realpath would look at every folder again for each file: most of the time that probing took.
+        """
+        if name in ("", "."):
+            return above
+        if name == "..":
+            return self._inside(path, above.rpartition("/")[0])
+        here = f"{above}/{name}"
+        if here in self._steps:
+            return self._steps[here]
         try:
-            if name != "..":
-                os.readlink(found)
-            found = os.path.realpath(found)
+            target = os.readlink(here)
         except OSError:
-            return found  # the usual case: no link
+            found: str | None = here  # the usual case: no link
         except ValueError:
             return None
-        if not f"{found}/".startswith(self._base):
-            self.note(path, "leads out of the folder")
-            return None
+        else:
+            if target.startswith("/") or links > 40:
+                found = self._inside(path, os.path.realpath(here))
+            else:
+                found = self._follow(path, above, target, links + 1)
+        self._steps[here] = found
         return found
+
+    def _follow(self, path: str, above: str, target: str, links: int) -> str | None:
+        """Where a relative link in the folder ``above`` leads. The folders of one are mostly those of the next."""
+        folder, slash, name = target.rpartition("/")
+        if slash:
+            key = f"{above}/{folder}/"
+            if key not in self._steps:
+                here: str | None = above
+                for part in folder.split("/"):
+                    here = None if here is None else self._step(path, here, part, links)
+                self._steps[key] = here
+            where = self._steps[key]
+            if where is None:
+                return None
+            above = where
+        return self._step(path, above, name, links)
+
+    def _inside(self, path: str, here: str) -> str | None:
+        if f"{here}/".startswith(self._base):
+            return here
+        self.note(path, "leads out of the folder")
+        return None
 
     def note(self, path: str, what: str) -> None:
         """Remember that a file could not be used."""

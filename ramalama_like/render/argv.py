@@ -42,6 +42,7 @@ def render_run(container: Container, kind: str, program: str, version: tuple[int
     words += engine.network(container)
     words += ["--runtime", container.oci_runtime] if container.oci_runtime else []
     words += engine.security(container)
+    words += _limits(container)
     words += ["--pull", engine.table["pull"][container.pull]]
     words += engine.registry(container)
     words += engine.groups(container)
@@ -127,6 +128,24 @@ class _Dialect:
             self.require("cdi", "CDI devices", "update the engine, or pass device nodes with --device")
             words += ["--device", name]
         return words
+
+
+def _limits(container: Container) -> list[str]:
+    words = []
+    if container.cpus is not None:
+        words += ["--cpus", repr(container.cpus).removesuffix(".0")]
+    if container.memory_bytes is not None:
+        size = _size(container.memory_bytes)
+        # Both engines grant as much swap again unless the sum of both is told.
+        words += ["--memory", size, "--memory-swap", size]
+    return words
+
+
+def _size(size_bytes: int) -> str:
+    for letter, factor in (("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)):
+        if size_bytes % factor == 0:
+            return f"{size_bytes // factor}{letter}"
+    return f"{size_bytes}b"
 
 
 def _numbers(version: str) -> tuple[int, ...]:
