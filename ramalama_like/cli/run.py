@@ -44,6 +44,7 @@ def _run_once(request: Request) -> int:
             # The client is loaded while the engine starts, not afterwards.
             preload()
             server.wait_ready()
+            server.prove(settings.require_gpu)
             if settings.keepalive.value:
                 _limit_session(settings.keepalive.value)
             from ramalama_like.main import run_line
