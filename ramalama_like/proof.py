@@ -189,7 +189,7 @@ def _cause(proof: Proof, accelerator: Accelerator, lines: Sequence[str], describ
     loaded = [line.partition("load_backend: loaded ")[2].partition(" ")[0] for line in lines]
     name = load_table("proof")["loaded_as"].get(accelerator.backend)
     if name and any(loaded) and name not in loaded:
-        return f"the server could not load the {name} backend", "choose an image for it with --image"
+        return f"the {name} backend is not in the image, or finds no driver there", "choose another image with --image"
     return NO_REASON, SEE_LOG
 
 
