@@ -59,11 +59,18 @@ def test_the_same_without_the_driver_runs_on_the_cpu(user: User, port: int) -> N
 
 
 @pytest.mark.parametrize("command", [("run",), ("serve",), ("serve", "-d")])
-def test_a_gpu_that_is_required_and_not_used_is_an_error(user: User, command: tuple[str, ...]) -> None:  # noqa: F811
+def test_a_gpu_that_is_required_and_not_used_is_an_error(
+    user: User,  # noqa: F811
+    command: tuple[str, ...],
+    port: int,  # noqa: F811
+) -> None:
     needs(user, DRIVERLESS)
     before = user.engine.containers()
-    words = ("hello",) if command == ("run",) else ()
-    done = user.types(*command, "demo", "--require-gpu", "--backend", "vulkan", "--image", DRIVERLESS, *words)
+    line = [*command, "demo", "--require-gpu", "--backend", "vulkan", "--image", DRIVERLESS]
+    # `run` with podman talks over a socket, which has to be gone afterwards too.
+    line += ["hello"] if command == ("run",) else []
+    line[1:1] = [] if line[0] == "run" and user.engine.name == "podman" else ["--port", str(port)]
+    done = user.types(*line)
     assert (done.returncode, done.stdout) == (22, "")
     # `serve` in the foreground shows the server's log too.
     told = [line for line in done.stderr.splitlines(keepends=True) if not line[0].isdigit()]
@@ -74,9 +81,10 @@ def test_a_gpu_that_is_required_and_not_used_is_an_error(user: User, command: tu
     assert user.leftovers() == []
 
 
-def test_a_driver_without_a_gpu(user: User) -> None:  # noqa: F811
+def test_a_driver_without_a_gpu(user: User, port: int) -> None:  # noqa: F811
     needs(user, VULKAN)
-    done = user.types("serve", "-d", "demo", "--require-gpu", "--backend", "vulkan", "--image", VULKAN)
+    line = ("serve", "-d", "demo", "--port", str(port), "--backend", "vulkan", "--image", VULKAN)
+    done = user.types(*line, "--require-gpu")
     assert (done.returncode, done.stdout) == (22, "")
     assert done.stderr.splitlines()[1] == f"Running on CPU because {NO_GPU}"
     assert done.stderr.splitlines()[2] == f"Error: --require-gpu: no GPU computes: {NO_GPU}"
