@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ramalama_like.options import Setting
     from ramalama_like.plan import Plan, Step
     from ramalama_like.process import Child
+    from ramalama_like.proof import OwnLevel
 
 LAST_LINES = 12  # of the log, shown when a server dies
 REPORT_LINES = 5000  # of the log, kept until the server is ready; with --debug it prints about 1000
@@ -345,12 +346,14 @@ class OwnLog:
     """A log sink that shows what the server prints by itself, and not the report that this program asked it for."""
 
     def __init__(self) -> None:
-        from ramalama_like.proof import OwnLevel
-
-        self._level = OwnLevel()
+        self._level: OwnLevel | None = None
 
     def __call__(self, line: str) -> None:
         """Show the line, or not."""
+        if self._level is None:  # loaded with the first line, while the engine is at work
+            from ramalama_like.proof import OwnLevel
+
+            self._level = OwnLevel()
         if self._level.shows(line):
             show_log(line)
 

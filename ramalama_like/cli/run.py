@@ -44,6 +44,7 @@ def _run_once(request: Request) -> int:
             # These are loaded while the engine starts, not afterwards.
             preload()
             import ramalama_like.proof  # noqa: F401
+
             server.wait_ready()
             server.prove(settings.require_gpu)
             if settings.keepalive.value:
