@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ramalama_like.options import Setting
     from ramalama_like.plan import Plan, Step
     from ramalama_like.process import Child
-    from ramalama_like.proof import OwnLevel
+    from ramalama_like.server_log import OwnLevel
 
 LAST_LINES = 12  # of the log, shown when a server dies
 REPORT_LINES = 5000  # of the log, kept until the server is ready; with --debug it prints about 1000
@@ -154,7 +154,7 @@ class RunningServer:
             return (done.stdout + done.stderr).splitlines()[:REPORT_LINES]
         from time import monotonic, sleep
 
-        from ramalama_like.proof import is_complete
+        from ramalama_like.server_log import is_complete
 
         # The API may answer a moment before the log has come through the engine.
         deadline = monotonic() + REPORT_S
@@ -351,7 +351,7 @@ class OwnLog:
     def __call__(self, line: str) -> None:
         """Show the line, or not."""
         if self._level is None:  # loaded with the first line, while the engine is at work
-            from ramalama_like.proof import OwnLevel
+            from ramalama_like.server_log import OwnLevel
 
             self._level = OwnLevel()
         if self._level.shows(line):

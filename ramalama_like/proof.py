@@ -122,30 +122,6 @@ def demand_gpu(proof: Proof, origin: str) -> None:
         raise ValueProblem(f"{origin}: no GPU computes: {proof.cause}", proof.hint)
 
 
-def is_complete(line: str) -> bool:
-    """Whether a server has told all of its report with this line."""
-    return any(text in line for text in load_table("proof")["complete"])
-
-
-class OwnLevel:
-    """Tells the lines apart that llama-server prints at its own level from those that were asked for as a report."""
-
-    def __init__(self) -> None:
-        self._last = True
-
-    def shows(self, line: str) -> bool:
-        """Whether the line would also be there without the report. Call it with every line, in order."""
-        if line[:1] in (" ", "\t"):  # goes on with the line before
-            return self._last
-        words = line.split(None, 2)
-        level = words[1] if len(words) > 2 and words[0].count(".") == 3 and words[0][0].isdigit() else ""
-        self._last = (
-            level in ("", "W", "E")  # other programs' lines, and other builds', are never hidden
-            or (level == "I" and any(text in line for text in load_table("proof")["own_level"]))
-        )
-        return self._last
-
-
 # Words
 
 
@@ -184,12 +160,16 @@ def _cause(proof: Proof, accelerator: Accelerator, lines: Sequence[str], describ
     found = find_cause(lines, about_gpus=True)
     if found:
         return found
-    if described:
-        return f"it does not use {' or '.join(described)}", "see --ngl and what --runtime-args says of devices"
+    offered = _offered(lines)
+    unused = [*described] or [name for name in offered if not _is_host(name)]
+    if unused:
+        return f"the server does not use {' or '.join(unused)}", "see --ngl and what --runtime-args says of devices"
     loaded = [line.partition("load_backend: loaded ")[2].partition(" ")[0] for line in lines]
     name = load_table("proof")["loaded_as"].get(accelerator.backend)
     if name and any(loaded) and name not in loaded:
         return f"the {name} backend is not in the image, or finds no driver there", "choose another image with --image"
+    if offered:
+        return "the server knows no device but the CPU", "use a server that is built for GPUs, or an image with one"
     return NO_REASON, SEE_LOG
 
 
@@ -252,6 +232,12 @@ def _descriptions(lines: Iterable[str]) -> dict[str, str]:
         if name and rest.startswith("("):
             found[name] = _plain(_first_group(rest))
     return found
+
+
+def _offered(lines: Iterable[str]) -> list[str]:
+    """Devices that the server could use, the CPU included: ``common_param:   - Vulkan0 : AMD Radeon …``."""
+    found = (line.partition("common_param:   - ")[2].partition(" ")[0] for line in lines)
+    return [name for name in found if name]
 
 
 def _first_group(text: str) -> str:

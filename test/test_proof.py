@@ -22,15 +22,14 @@ from ramalama_like.errors import ValueProblem
 from ramalama_like.options import Setting, Settings
 from ramalama_like.proof import (
     Device,
-    OwnLevel,
     Proof,
     demand_gpu,
-    is_complete,
     make_proof,
     proof_of_bench,
     refuse_cpu_plan,
 )
 from ramalama_like.runtimes.llama_cpp import asks_report
+from ramalama_like.server_log import OwnLevel, is_complete
 from ramalama_like.value import replace
 
 LOGS = TEST / "logs"
@@ -94,7 +93,7 @@ def test_the_count_of_layers_is_not_believed():
     assert any("offloaded 4/4 layers to GPU" in line for line in lines)
     proof = make_proof(VULKAN, lines)
     assert (proof.on_gpu, proof.devices, proof.layers) == (False, (), 4)
-    assert proof.sentence == "Running on CPU because the server gives no reason"
+    assert proof.sentence == "Running on CPU because the server does not use Vulkan0"
 
 
 def test_trials_without_memory_are_no_loading():
@@ -121,7 +120,16 @@ def test_an_image_without_the_backend():
     proof = make_proof(VULKAN, log("cpu"))
     assert proof.cause == "the Vulkan backend is not in the image, or finds no driver there"
     # Where the name of the backend is not certain, nothing is made up.
-    assert make_proof(replace(VULKAN, backend="openvino"), log("cpu")).cause == "the server gives no reason"
+    openvino = replace(VULKAN, backend="openvino")
+    assert make_proof(openvino, log("cpu")).cause == "the server knows no device but the CPU"
+    older = [line for line in log("cpu") if "common_param:" not in line]
+    assert make_proof(openvino, older).cause == "the server gives no reason"
+
+
+def test_the_embedded_server_is_built_for_the_cpu():
+    assert (
+        make_proof(VULKAN, log("embedded")).sentence == "Running on CPU because the server knows no device but the CPU"
+    )
 
 
 def test_no_layer_offloaded():
