@@ -518,6 +518,11 @@ TABLES: dict[str, dict[str, Any]] = {
                 "hint": "check the paths given with --device",
             },
             {
+                "text": "Error: stat /dev/",
+                "why": "a device does not exist or cannot be opened",
+                "hint": "check the paths given with --device",
+            },
+            {
                 "text": "manifest unknown",
                 "why": "the registry has no such image",
                 "hint": "check the image's name and tag",
