@@ -93,12 +93,12 @@ def no_such_container(found: list[ListedContainer], name: str) -> ValueProblem:
 
 def engine_failed(engine: EngineFacts, stderr: str, what: str) -> EngineError:
     """The error for an engine command that failed, with the reason in the engine's own words."""
-    from ramalama_like.data import load_table
+    from ramalama_like.causes import find_cause
 
     said = [line for line in stderr.splitlines() if line.strip()]
-    for row in load_table("causes")["cause"]:
-        if row["text"].lower() in stderr.lower():
-            return EngineError(f"{engine.program} could not {what}: {row['why']}", row["hint"])
+    cause = find_cause(said)
+    if cause:
+        return EngineError(f"{engine.program} could not {what}: {cause[0]}", cause[1])
     return EngineError(f"{engine.program} could not {what}: {said[-1] if said else 'no reason given'}")
 
 

@@ -9,7 +9,7 @@ import os
 from time import time
 
 from ramalama_like import ui
-from ramalama_like.data import load_table
+from ramalama_like.causes import find_cause
 from ramalama_like.errors import AppError, ChildFailed, EngineError, Interrupted, TimedOut, ValueProblem
 from ramalama_like.planner import LOGS
 from ramalama_like.probe.engine import remember_engine
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ramalama_like.chat.client import Address
+    from ramalama_like.options import Setting
     from ramalama_like.plan import Plan, Step
     from ramalama_like.process import Child
+    from ramalama_like.server_log import OwnLevel
 
 LAST_LINES = 12  # of the log, shown when a server dies
+REPORT_LINES = 5000  # of the log, kept until the server is ready; with --debug it prints about 1000
+REPORT_S = 0.3  # how long the last of these lines may be on their way when the server is ready already
 ENGINE_PATIENCE_S = 10.0  # for small engine commands while cleaning up
 
 
@@ -44,6 +48,8 @@ class RunningServer:
         self.child: Child | None = None
         self.container_id = ""
         self.is_ready = False
+        self.report: list[str] = []  # the beginning of the log: what the server says of its devices is there
+        self._reporting = True
         self._lock = -1
         self._began = time()
         self._signals = SignalGuard()
@@ -58,7 +64,7 @@ class RunningServer:
         # From here on the slow imports happen while the engine is at work.
         try:
             self._signals.catch()
-            self.child.collect(self.log_sink)
+            self.child.collect(self._take)
         except BaseException:
             self.__exit__(Interrupted, None, None)
             raise
@@ -75,6 +81,12 @@ class RunningServer:
         finally:
             self._remove_folder()
             self._signals.restore()
+
+    def _take(self, line: str) -> None:
+        if self._reporting and len(self.report) < REPORT_LINES:
+            self.report.append(line)
+        if self.log_sink is not None:
+            self.log_sink(line)
 
     @property
     def _detached(self) -> bool:
@@ -126,6 +138,33 @@ class RunningServer:
             watched.stop()
         remember_engine_of(self.plan)
 
+    def prove(self, require_gpu: Setting[bool]) -> None:
+        """Tell where the server computes, as far as it says. Raises ValueProblem where a GPU must and none does."""
+        from ramalama_like.proof import demand_gpu, make_proof
+
+        proof = make_proof(self.plan.accelerator, self._whole_report())
+        if proof.sentence:
+            ui.say(ui.one_line(proof.sentence))
+        if require_gpu.value:
+            demand_gpu(proof, require_gpu.origin)
+
+    def _whole_report(self) -> list[str]:
+        if self._detached:
+            done = capture((self.plan.engine.program, "logs", self._name), ENGINE_PATIENCE_S)
+            return (done.stdout + done.stderr).splitlines()[:REPORT_LINES]
+        from time import monotonic, sleep
+
+        from ramalama_like.server_log import is_complete
+
+        # The API may answer a moment before the log has come through the engine.
+        deadline = monotonic() + REPORT_S
+        while monotonic() < min(deadline, self._child().last_line_at + REPORT_S / 3):
+            if any(map(is_complete, self.report[-20:])):
+                break
+            sleep(0.005)
+        self._reporting = False
+        return self.report
+
     def wait(self) -> int:
         """Wait for the server's end. Its exit code; raises ChildFailed where it did not end well."""
         child = self._child()
@@ -159,7 +198,8 @@ class RunningServer:
             done = capture((self.plan.engine.program, "logs", "--tail", str(LAST_LINES * 4), self._name),
                            ENGINE_PATIENCE_S)  # fmt: skip
             lines = (done.stdout + done.stderr).splitlines()
-        if self.log_sink is not show_log or self._detached:  # the lines have not been shown yet, or not all of them
+        shown = self.log_sink is show_log or isinstance(self.log_sink, OwnLog)
+        if not shown or self._detached:  # the lines have not been shown yet, or not all of them
             for line in lines[-LAST_LINES:]:
                 ui.say(f"  {ui.one_line(line)}")
         return explain_end(code, lines, "the server")
@@ -287,10 +327,9 @@ def explain_end(code: int, lines: list[str], what: str) -> AppError:
     if code in (-9, 137):
         how = "was killed (SIGKILL), perhaps for want of memory,"
     exit_code = 128 - code if code < 0 else code or 1
-    text = "\n".join(lines[-100:]).lower()
-    for row in load_table("causes")["cause"]:
-        if row["text"].lower() in text:
-            return ChildFailed(f"{what} {how}: {row['why']}", row["hint"], exit_code)
+    cause = find_cause(lines[-100:], exit_code=exit_code)
+    if cause:
+        return ChildFailed(f"{what} {how}: {cause[0]}", cause[1], exit_code)
     # Where an engine tells how to get help, the reason stands above that.
     said = next((line for line in reversed(lines) if line.strip() and not line.startswith(("See '", "Run '"))), "")
     if not said:
@@ -301,6 +340,22 @@ def explain_end(code: int, lines: list[str], what: str) -> AppError:
 def show_log(line: str) -> None:
     """A log sink that shows everything."""
     ui.say(ui.spelled(line))
+
+
+class OwnLog:
+    """A log sink that shows what the server prints by itself, and not the report that this program asked it for."""
+
+    def __init__(self) -> None:
+        self._level: OwnLevel | None = None
+
+    def __call__(self, line: str) -> None:
+        """Show the line, or not."""
+        if self._level is None:  # loaded with the first line, while the engine is at work
+            from ramalama_like.server_log import OwnLevel
+
+            self._level = OwnLevel()
+        if self._level.shows(line):
+            show_log(line)
 
 
 def show_progress_of_pull(line: str) -> None:

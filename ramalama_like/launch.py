@@ -24,6 +24,11 @@ def prepare(request: Request) -> Decided | None:
     if dryrun:
         show(decided.plan, dryrun)
         return None
+    required = decided.loaded.settings.require_gpu
+    if required.value:
+        from ramalama_like.proof import refuse_cpu_plan
+
+        refuse_cpu_plan(decided.plan.accelerator, required.origin)
     pipeline.check_executable(request, decided)
     _announce_port(request, decided)
     return decided

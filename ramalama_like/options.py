@@ -164,6 +164,11 @@ class Settings:
         False, "--keep-groups", kind="flag", key="keep_groups", group="Accelerator and image",
         help="Keep the user's supplementary groups (podman), for device nodes that belong to a group.",
     )  # fmt: skip
+    require_gpu: Setting[bool] = option(
+        False, "--require-gpu", kind="flag", key="require_gpu", on=("run", "serve", "bench"),
+        group="Accelerator and image",
+        help="Fail where no GPU is found, or where the server is seen to compute without one.",
+    )  # fmt: skip
     pull: Setting[str] = option(
         "missing", "--pull", key="pull", choices=PULL_POLICIES, group="Accelerator and image",
         help="When to pull the image.",

@@ -101,6 +101,7 @@ EXEMPT = {
     "dryrun": "this is what is compared",
     "host_facts": "nothing may be started for another machine",
     "backend": "goes through all of its values",
+    "require_gpu": "plans without a GPU are refused; test_proof.py shows it",
     "gpu": "machines of all kinds run these tests; test_gpu_option.py shows what it leads to",
 }
 

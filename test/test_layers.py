@@ -25,7 +25,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "values": (("value", "errors", "options", "request", "facts", "reference", "model", "plan"), {"values"}),
     "data": (("data",), {"values", "data"}),
     "thought": (("accelerator", "limits", "access", "cards", "gpu_selectors", "selection", "suitability", "passage",
-                 "image", "planner", "runtimes"), {"values", "data", "thought"}),
+                 "image", "planner", "causes", "proof", "server_log", "runtimes"), {"values", "data", "thought"}),
     "spelling": (("render",), {"values", "data", "spelling"}),
     "doors": (("process", "settings", "checks", "toml_lines", "toml_files", "user_tables", "probe", "models",
                "chat.client"), {"values", "data", "doors"}),

@@ -6,6 +6,7 @@ from ramalama_like import ui
 from ramalama_like.errors import ChildFailed
 from ramalama_like.execute import run_tool
 from ramalama_like.launch import prepare
+from ramalama_like.proof import demand_gpu, proof_of_bench
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ def execute(request: Request) -> int:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ChildFailed("llama-bench printed something else than its results",
                           "run it with --debug, or look at what --runtime-args asks for", 1) from None  # fmt: skip
+    required = decided.loaded.settings.require_gpu
+    if required.value:
+        demand_gpu(proof_of_bench(decided.plan.accelerator, results), required.origin)
     if decided.loaded.settings.format.value == "json":
         ui.write(json.dumps(results, indent=2) + "\n")
     else:

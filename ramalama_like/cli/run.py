@@ -41,9 +41,12 @@ def _run_once(request: Request) -> int:
     try:
         log_sink = show_log if settings.debug.value else show_progress_of_pull
         with RunningServer(decided.plan, log_sink=log_sink) as server:
-            # The client is loaded while the engine starts, not afterwards.
+            # These are loaded while the engine starts, not afterwards.
             preload()
+            import ramalama_like.proof  # noqa: F401
+
             server.wait_ready()
+            server.prove(settings.require_gpu)
             if settings.keepalive.value:
                 _limit_session(settings.keepalive.value)
             from ramalama_like.main import run_line

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ramalama_like import ui
-from ramalama_like.execute import RunningServer, show_log
+from ramalama_like.execute import OwnLog, RunningServer, show_log
 from ramalama_like.launch import prepare
+from ramalama_like.runtimes.llama_cpp import asks_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ def execute(request: Request) -> int:
     if decided is None:
         return 0
     plan = decided.plan
-    with RunningServer(plan, log_sink=show_log) as server:
+    settings = decided.loaded.settings
+    with RunningServer(plan, log_sink=OwnLog() if asks_report(settings) else show_log) as server:
         server.wait_ready()
+        server.prove(settings.require_gpu)
         url = plan.endpoint.url if plan.endpoint else ""
         if plan.container and plan.container.detach:
             engine = f"--engine {plan.engine.kind} " if "engine" in request.given else ""

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
     from ramalama_like.options import Settings
 
+# llama-server tells at this level, but not at its own (3), which devices, buffers and layers it uses. Prompts and
+# answers are not part of it (build 11669).
+REPORT = ("-lv", "4")
+# With one of these the user chooses what is logged.
+OWN_LEVELS = ("-v", "--verbose", "--log-verbose", "-lv", "--verbosity", "--log-verbosity", "--log-disable",
+              "--log-jsonl")  # fmt: skip
+
 # Options that a program has no use for; said on stderr when they were given all the same.
 MEANINGLESS = {
     "bench": ("ctx_size", "temp", "seed", "port", "host"),
@@ -50,6 +57,8 @@ def make_server_command(
     command += _given("--cache-reuse", settings.cache_reuse)
     if settings.debug.value:
         command += ["-v"]
+    elif asks_report(settings):
+        command += REPORT
     if not settings.webui.value:
         command += ["--no-webui"]
     command += _offload(settings)
@@ -68,6 +77,11 @@ def make_server_command(
     if settings.max_tokens.value:
         command += ["-n", str(settings.max_tokens.value)]
     return (*command, *settings.runtime_args.value)
+
+
+def asks_report(settings: Settings) -> bool:
+    """Whether the server is asked for more than it logs by itself, without the user's wish to see that."""
+    return not settings.debug.value and not set(OWN_LEVELS) & set(settings.runtime_args.value)
 
 
 def make_bench_command(settings: Settings, *, model: str, threads: int) -> tuple[str, ...]:

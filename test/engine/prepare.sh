@@ -26,6 +26,8 @@ rootless_user=ramalama-test
 base_image=docker.io/library/debian:forky-slim
 test_image=quay.io/ramalama/ramalama:0.25
 dev_image=localhost/ramalama-like/cpu:dev
+vulkan_image=localhost/ramalama-like/vulkan:dev
+driverless_image=localhost/ramalama-like/vulkan-without-driver:dev
 key_label=io.ramalama-like.test.key
 unset CONTAINER_HOST CONTAINERS_STORAGE_CONF
 export CONTAINERS_CONF=$cache/containers.conf PODMAN_IGNORE_CGROUPSV1_WARNING=1
@@ -187,16 +189,35 @@ make_image() { # archive
     quietly root_podman save --format docker-archive --output "$1.new" "$test_image"
     mv "$1.new" "$1"
 }
+# The image with Mesa's software device, and the same without a driver, in one archive: most layers are shared.
+make_vulkan() { # archive
+    root_podman image exists "$base_image" ||
+        quietly root_podman import --change 'CMD ["bash"]' "$base_archive" "$base_image"
+    local -a build=(build --pull=never --network host --format docker --label "$key_label=$vulkan_key")
+    quietly root_podman "${build[@]}" --target without-driver --tag "$driverless_image" "$root/containers/vulkan"
+    quietly root_podman "${build[@]}" --tag "$vulkan_image" "$root/containers/vulkan"
+    rm -f "$1.new"
+    quietly root_podman save --format docker-archive --multi-image-archive --output "$1.new" "$vulkan_image" "$driverless_image"
+    mv "$1.new" "$1"
+}
 base_key=$(declare -f make_base | sha256sum | cut -c1-16)
 image_key=$({ echo "$base_key" && declare -f make_image && cat "$root/containers/cpu/Containerfile"; } | sha256sum | cut -c1-16)
 base_archive=$cache/images/base-$base_key.tar
+vulkan_key=$({ echo "$base_key" && declare -f make_vulkan && cat "$root/containers/vulkan/Containerfile"; } | sha256sum | cut -c1-16)
 image_archive=$cache/images/cpu-$image_key.tar
+vulkan_archive=$cache/images/vulkan-$vulkan_key.tar
 
+has_image() { # image, its key, a command that speaks podman's or docker's language
+    [[ $("${@:3}" image inspect --format "{{index .Config.Labels \"$key_label\"}}" "$1" 2>/dev/null) == "$2" ]]
+}
 load_into() { # a command that speaks podman's or docker's language
-    local key
-    key=$("$@" image inspect --format "{{index .Config.Labels \"$key_label\"}}" "$test_image" 2>/dev/null || true)
-    [[ $key == "$image_key" ]] || quietly "$@" load <"$image_archive"
+    has_image "$test_image" "$image_key" "$@" || quietly "$@" load <"$image_archive"
     quietly "$@" tag "$test_image" "$dev_image"
+}
+load_vulkan_into() { # the same
+    if ! has_image "$vulkan_image" "$vulkan_key" "$@" || ! has_image "$driverless_image" "$vulkan_key" "$@"; then
+        quietly "$@" load <"$vulkan_archive"
+    fi
 }
 
 # --- docker -------------------------------------------------------------------------------------
@@ -335,10 +356,15 @@ step 'image with llama-server'
 [[ -e $image_archive ]] || make_image "$image_archive"
 load_into root_podman
 
+step 'image with Vulkan'
+[[ -e $vulkan_archive ]] || make_vulkan "$vulkan_archive"
+load_vulkan_into root_podman
+
 step 'docker daemon'
 start_docker
 export DOCKER_HOST=$docker_host
 load_into timeout 300 docker
+load_vulkan_into timeout 300 docker
 
 step 'rootless podman'
 prepare_rootless
@@ -346,7 +372,8 @@ prepare_rootless
 step 'env file'
 write_env CONTAINERS_CONF="$cache/containers.conf" CONTAINERS_STORAGE_CONF="$cache/storage.conf" \
     PODMAN_IGNORE_CGROUPSV1_WARNING=1 DOCKER_HOST="$docker_host" \
-    ENGINE_TEST_ENGINES=podman,docker ENGINE_TEST_IMAGE="$test_image" ENGINE_TEST_BASE_IMAGE="$base_image" \
+    ENGINE_TEST_ENGINES=podman,docker ENGINE_TEST_IMAGE="$test_image" \
+    ENGINE_TEST_VULKAN_IMAGE="$vulkan_image" ENGINE_TEST_DRIVERLESS_IMAGE="$driverless_image" ENGINE_TEST_BASE_IMAGE="$base_image" \
     ENGINE_TEST_QUADLET="$cache/quadlet/trixie/quadlet" ENGINE_TEST_QUADLET_FORKY="$cache/quadlet/forky/quadlet" \
     ENGINE_TEST_ROOTLESS_USER="$rootless_user" ENGINE_TEST_ROOTLESS_HOME="/home/$rootless_user" \
     ENGINE_TEST_ROOTLESS_RUNTIME_DIR="$rootless_run" ENGINE_TEST_ROOTLESS_CONTAINERS_CONF="$rootless_conf" \
