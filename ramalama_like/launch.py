@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like import pipeline, ui
+from ramalama_like.fit_words import fit_text, verdict_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def prepare(request: Request) -> Decided | None:
         show(decided.plan, dryrun)
         return None
     pipeline.check_executable(request, decided)
+    _announce_fit(request, decided.plan)
     _announce_port(request, decided)
     return decided
 
@@ -64,6 +66,13 @@ def show_lines(request: Request, lines: Iterable[Sequence[str]], form: str, kind
         from ramalama_like.render.shell import render_line
 
         ui.write("".join(f"{render_line(line)}\n" for line in lines))
+
+
+def _announce_fit(request: Request, plan: Plan) -> None:
+    if plan.fit and request.command in ("run", "serve"):
+        ui.say(f"Needs {fit_text(plan.fit)}")
+        if more := verdict_text(plan.fit):
+            ui.say(more)
 
 
 def _announce_port(request: Request, decided: Decided) -> None:

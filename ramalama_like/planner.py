@@ -12,7 +12,10 @@ import os.path
 from ramalama_like.accelerator import Accelerator, choose_accelerator
 from ramalama_like.data import load_table
 from ramalama_like.errors import NotBuiltYet, ValueProblem
+from ramalama_like.fit import device_place, main_place, make_fit
+from ramalama_like.fit_words import fit_text, verdict_text
 from ramalama_like.image import choose_image
+from ramalama_like.memory_options import read_memory_options
 from ramalama_like.options import all_options
 from ramalama_like.plan import Container, Endpoint, Mount, Plan, Publish, Security
 from ramalama_like.runtimes import llama_cpp
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ramalama_like.facts import EngineFacts, HostFacts
+    from ramalama_like.fit import Fit
     from ramalama_like.image import Image
     from ramalama_like.model import Model
     from ramalama_like.options import Setting, Settings
@@ -112,6 +116,7 @@ class _Drawing:
         self.name = _checked_name(settings.name) or container_name(model.alias, situation.port)
         self.warnings = [*accelerator.warnings, *model.notes, *(draft.notes if draft else ())]
         self.threads, self.threads_why, self.threads_origin = self._choose_threads()
+        self.fit = self._make_fit()
         self._note_meaningless()
 
     # What runs where
@@ -179,7 +184,7 @@ class _Drawing:
             command=self.request.command, engine=self.engine, accelerator=self.accelerator, image=image,
             model=self.model, draft=self.draft, container=container, server=server, endpoint=endpoint,
             chat=self._chat_command(endpoint) if self.request.command == "run" and endpoint else (),
-            timeout_s=self.settings.timeout.value, warnings=tuple(self.warnings),
+            timeout_s=self.settings.timeout.value, fit=self.fit, warnings=tuple(self.warnings),
             decisions=self._decisions(image, container, endpoint),
         )  # fmt: skip
 
@@ -317,6 +322,16 @@ class _Drawing:
             return self.facts.physical_cores, "physical cores that may be used", "default"
         return FALLBACK_THREADS, "the number of cores is unknown", "default"
 
+    def _make_fit(self) -> Fit | None:
+        """What all of it takes of the memory where it will be computed; None where a header does not tell."""
+        shapes = [model.shape for model in (self.model, self.draft) if model]
+        known = [shape for shape in shapes if shape]
+        if len(known) < len(shapes):
+            return None
+        options = read_memory_options(self.settings, self.request.command)
+        place = device_place(self.accelerator) or main_place(self.facts)
+        return make_fit(known, options, place, self.facts, more_bytes=self.model.projector_bytes)
+
     def _note_meaningless(self) -> None:
         for name in llama_cpp.MEANINGLESS.get(self.request.command, ()):
             given = self.request.given.get(name)
@@ -374,6 +389,8 @@ class _Drawing:
         if endpoint:
             why = "a Unix socket needs no network" if endpoint.socket else "published on this address only"
             rows.append(("api", endpoint.url, why, self.situation.port_origin))
+        if self.fit:
+            rows.append(("memory", fit_text(self.fit), verdict_text(self.fit) or self.fit.verdict, "default"))
         rows.append(("threads", str(self.threads), self.threads_why, self.threads_origin))
         rows += [(name, _shown(setting), "as asked", setting.origin) for name, setting in self._other_settings()]
         return tuple(rows)

@@ -269,6 +269,33 @@ TABLES: dict[str, dict[str, Any]] = {
             },
         ),
     },
+    "attention": {
+        "period": {
+            "gemma2": 2,
+            "gemma3": 6,
+            "gemma3n": 5,
+            "cohere2": 4,
+            "cohere2moe": 4,
+            "gpt-oss": 2,
+            "llama4": 4,
+            "olmo2": 4,
+            "exaone4": 4,
+            "exaone-moe": 4,
+            "smallthinker": 4,
+            "plamo3": 8,
+            "afmoe": 4,
+        },
+        "first_full": {
+            "smallthinker": True,
+        },
+        "window": {
+            "gemma2": 4096,
+            "llama4": 8192,
+        },
+        "own_cache": {
+            "gemma3n": 20,
+        },
+    },
     "causes": {
         "cause": (
             {
