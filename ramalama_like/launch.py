@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like import pipeline, ui
+from ramalama_like.fit import NEVER
 from ramalama_like.fit_words import fit_text, verdict_text
 
 TYPE_CHECKING = False
@@ -44,6 +45,8 @@ def show(plan: Plan, form: str) -> None:
         from ramalama_like.render.shell import render_shell
 
         ui.write(render_shell(render_steps(plan)))
+    if plan.fit and plan.fit.verdict == NEVER:
+        ui.say(f"Note: {plan.model.reference} does not fit into memory, so only --force would start it")
     for model in (plan.model, plan.draft):
         if model and model.problem:
             ui.say(f"Note: {model.reference} has not been resolved: {model.problem}")

@@ -74,18 +74,23 @@ def read_memory_options(settings: Settings, command: str) -> MemoryOptions:
         found |= {"context": 512 + 128, "slots": 1, "adjusts": False}
     elif command == "perplexity":
         found |= {"context": max(2048, settings.ctx_size.value), "shared": True}
-    _read_words(settings.runtime_args.value, found)
+    read_words(settings.runtime_args.value, found)
     return MemoryOptions(**found)  # type: ignore[arg-type]
 
 
-def _read_words(words: Sequence[str], found: dict[str, object]) -> None:
-    for place, word in enumerate(words):
-        following = words[place + 1] if place + 1 < len(words) else ""
+def read_words(words: Sequence[str], found: dict[str, object]) -> None:
+    """Add what words for the server mean to the fields of ``MemoryOptions`` that are ``found`` already."""
+    for place, given in enumerate(words):
+        # llama.cpp takes underscores for dashes in long options, and the embedded server an equals sign too.
+        word, equals, after = given.partition("=") if given.startswith("--") else (given, "", "")
+        if word.startswith("--"):
+            word = word.replace("_", "-")
+        following = after if equals else words[place + 1] if place + 1 < len(words) else ""
         if word in _SWITCHES:
             name, meaning = _SWITCHES[word]
             found[name] = meaning
         elif word in _WITH_NUMBER and _is_number(following):
-            # Nothing of this can be 0 but the context and the experts' layers, where it means what leaving out means.
+            # 0 is a context (the model's own) and a number of layers; elsewhere it makes no sense.
             if int(following) or _WITH_NUMBER[word] in ("context", "expert_layers"):
                 found[_WITH_NUMBER[word]] = int(following)
         elif word in _WITH_WORD and following:

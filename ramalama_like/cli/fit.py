@@ -50,7 +50,8 @@ def _find_model(request: Request, merged: Settings) -> Model:
     if request.model.startswith(("http://", "https://")):
         from ramalama_like.models.remote import resolve_remote
 
-        return resolve_remote(request.model, merged.timeout.value)
+        patience = {} if merged.timeout.is_default else {"patience_s": merged.timeout.value}
+        return resolve_remote(request.model, **patience)
     model = resolve_model(request.model, merged.store.value or settings.default_store(), settings.home_dir())
     if model.problem:
         raise ValueProblem(model.problem, model.hint, exit_code=model.exit_code)

@@ -17,6 +17,8 @@ from ramalama_like.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from requests import Response, Session
 
 FIRST_BYTES = 1 << 20
@@ -50,13 +52,14 @@ def read_remote_gguf(url: str, *, patience_s: float = PATIENCE_S) -> GgufHeader:
     AppError (exit code 5) where the server or the network fails.
     """
     import requests
+    from urllib3.exceptions import HTTPError, ReadTimeoutError
 
     name = plain_url(url)
     deadline = monotonic() + patience_s
     try:
         with requests.Session() as session:
             return _Reading(session, url, name, deadline, patience_s).run()
-    except requests.exceptions.Timeout:
+    except (requests.exceptions.Timeout, ReadTimeoutError):
         raise _late(name, patience_s) from None
     except requests.exceptions.SSLError:
         raise AppError(f"{name}: the server's certificate cannot be trusted", "check the address and the clock",
@@ -69,7 +72,7 @@ def read_remote_gguf(url: str, *, patience_s: float = PATIENCE_S) -> GgufHeader:
                        exit_code=5) from None  # fmt: skip
     except requests.exceptions.TooManyRedirects:
         raise ValueProblem(f"{name}: leads round in circles", "give the file's own address") from None
-    except (requests.exceptions.ChunkedEncodingError, requests.exceptions.ContentDecodingError):
+    except HTTPError:  # of the layer below requests, while the body is read
         raise _cut(name) from None
     except (requests.exceptions.RequestException, UnicodeError, ValueError):
         raise ValueProblem(f"{name}: is no address that can be read", "write https://HOST/PATH/model.gguf") from None
@@ -125,8 +128,8 @@ class _Reading:
                            "try again, or download the file", exit_code=5)  # fmt: skip
         self.size = size
         expected = min(wanted, size or wanted)
-        for chunk in response.iter_content(_CHUNK):
-            self._add(chunk)
+        for chunk in self._chunks(response):
+            self.data += chunk
             if len(self.data) >= wanted:
                 break
         if len(self.data) < expected:
@@ -139,8 +142,8 @@ class _Reading:
         length = response.headers.get("Content-Length", "")
         self.size = int(length) if length.isascii() and length.isdigit() and len(length) < 18 else 0
         step = 4096
-        for chunk in response.iter_content(_CHUNK):
-            self._add(chunk)
+        for chunk in self._chunks(response):
+            self.data += chunk
             if len(self.data) >= step:
                 step = len(self.data) * 2  # so that all attempts together take no longer than the last two
                 header = self._parse()
@@ -153,10 +156,12 @@ class _Reading:
         self.size = len(self.data)
         return self._parse()
 
-    def _add(self, chunk: bytes) -> None:
-        self.data += chunk
-        if monotonic() > self.deadline:
-            raise _late(self.name, self.patience_s)
+    def _chunks(self, response: Response) -> Iterator[bytes]:
+        # What has arrived, however little: a server that sends a byte now and then would otherwise be waited for.
+        while chunk := response.raw.read1(_CHUNK, decode_content=True):
+            yield chunk
+            if monotonic() > self.deadline:
+                raise _late(self.name, self.patience_s)
 
     def _parse(self) -> GgufHeader | None:
         return read_gguf_prefix(self.name, bytes(self.data), self.size or _UNKNOWN)
@@ -194,7 +199,7 @@ class _Reading:
 
 
 def _content_range(text: str) -> tuple[int, int]:
-    """First byte and size of ``bytes 0-1048575/4683073184``; -1 where it is not understood, size 0 where it is ``*``."""
+    """First byte and size of ``bytes 0-1048575/4683073184``; size 0 for ``*``, first byte -1 for anything else."""
     unit, _, rest = text.strip().partition(" ")
     span, _, size = rest.partition("/")
     begin = span.partition("-")[0]

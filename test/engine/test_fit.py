@@ -1,0 +1,79 @@
+"""What is foreseen against what the real llama-server of the image reports, in a container of each engine."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from made_models import MEASURED, make_measured, read_report
+from test_fit_measured import compare, foreseen
+
+from ramalama_like.memory import Part
+
+if TYPE_CHECKING:
+    from engine.conftest import Engine
+
+# Starts a server for each line of arguments and stops it as soon as it listens.
+SCRIPT = """
+measure() {
+    echo "=== start"
+    rm -f /tmp/s.sock
+    : > /tmp/log  # the last one would say that this one listens
+    timeout 60 llama-server --host /tmp/s.sock --no-warmup -lv 4 -t 1 "$@" > /tmp/log 2>&1 & server=$!
+    while kill -0 $server 2> /dev/null; do
+        grep -q 'listening on' /tmp/log && break
+        sleep 0.05
+    done
+    kill $server 2> /dev/null
+    wait $server
+    cat /tmp/log
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def reports(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, tuple[str, ...], str]]:
+    """Every model that is measured, its options, and the log of the server."""
+    folder = tmp_path_factory.mktemp("made")
+    models = make_measured(folder)
+    for each in (folder, *folder.parents[:2]):
+        each.chmod(0o755)
+    script = SCRIPT + "".join(
+        f"measure {shlex.join(['-m', f'/models/{models[name].name}', *words])}\n" for name, words in MEASURED
+    )
+    (folder / "measure.sh").write_text(script, "utf-8")
+    done = engine.run(
+        "run", "--rm", "--label", "ai.ramalama", "--network", "none", "--cap-drop=all", "--volume",
+        f"{folder}:/models:ro", engine.image, "sh", "/models/measure.sh", timeout=300, check=True,
+    )  # fmt: skip
+    logs = done.stdout.split("=== start\n")[1:]
+    assert len(logs) == len(MEASURED)
+    return [(models[name], words, log) for (name, words), log in zip(MEASURED, logs, strict=True)]
+
+
+def test_the_server_of_the_image_takes_what_was_foreseen(
+    reports: list[tuple[Path, tuple[str, ...], str]],
+) -> None:
+    for path, words, log in reports:
+        device, main = read_report(log)
+        assert device == Part(), log
+        told = foreseen(path, words)[1]
+        try:
+            compare(told, main)
+        except AssertionError:
+            pytest.fail(f"{path.stem} {' '.join(words)}: foreseen {told}, the server says {main}")
+
+
+def test_the_server_itself_projects_the_same(reports: list[tuple[Path, tuple[str, ...], str]]) -> None:
+    """``-fit`` counts before it loads; its "projected to use N MiB" is the sum that the verdict rests on."""
+    seen = 0
+    for path, words, log in reports:
+        projected = re.search(r"projected to use (\d+) MiB of host memory", log)
+        if projected:
+            seen += 1
+            # It leaves the scores of the next tokens out, and cuts digits off.
+            assert int(projected[1]) == pytest.approx(foreseen(path, words)[1].total / (1 << 20), rel=0.1, abs=1)
+    assert seen == len(MEASURED)
