@@ -56,9 +56,8 @@ def refuse_unfit(fit: Fit | None, model: str) -> None:
     """Raise ValueProblem for a model that does not fit at all, with the figures."""
     if fit is None or fit.verdict != NEVER or fit.least is None or fit.capacity_bytes is None:
         return
-    where = "main memory" if not fit.place.devices else f"{fit.place.name} and main memory"
+    where = f"{fit.place.name} and main memory hold" if fit.place.devices else "main memory holds"
     raise ValueProblem(
-        f"{model} needs at least {parts_text(fit.least.total, fit.least)}, and {where} hold "
-        f"{size_text(fit.capacity_bytes)}",
+        f"{model} needs at least {parts_text(fit.least.total, fit.least)}, and {where} {size_text(fit.capacity_bytes)}",
         "choose a smaller model or quantization, or try it all the same with --force",
     )

@@ -150,6 +150,16 @@ MEASURED: list[tuple[str, tuple[str, ...]]] = [
     ("recurrent", ("-np", "1")),
 ]
 
+# The same on a device.
+MEASURED_ON_DEVICE: list[tuple[str, tuple[str, ...]]] = [
+    ("dense", ()),
+    ("dense", ("-ngl", "2")),
+    ("experts", ("-ngl", "99", "-ncmoe", "2")),
+    ("window", ()),
+    ("window", ("-ngl", "3", "-ctk", "q8_0", "-ctv", "q8_0")),
+    ("quantized", ("-nkvo",)),
+]
+
 
 def make_measured(folder: Path) -> dict[str, Path]:
     """All of ``MODELS`` in a folder."""

@@ -69,7 +69,9 @@ def log_of_a_start(path: Path, words: Sequence[str]) -> str:
     return "".join(lines)
 
 
-@pytest.mark.parametrize(("name", "words"), MEASURED, ids=lambda part: part if isinstance(part, str) else " ".join(part))
+@pytest.mark.parametrize(
+    ("name", "words"), MEASURED, ids=lambda part: part if isinstance(part, str) else " ".join(part)
+)
 def test_the_embedded_server_takes_what_was_foreseen(
     name: str, words: tuple[str, ...], models: dict[str, Path]
 ) -> None:
