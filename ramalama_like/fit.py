@@ -8,6 +8,7 @@ free, first shortens the context where none was asked for (not below 4096 tokens
 from __future__ import annotations
 
 from ramalama_like.cards import card_name
+from ramalama_like.data import load_table
 from ramalama_like.memory import PADDING, Need, Part, count_cells, make_need
 from ramalama_like.value import replace, value
 
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ramalama_like.accelerator import Accelerator
-    from ramalama_like.facts import HostFacts
+    from ramalama_like.facts import Gpu, HostFacts
     from ramalama_like.memory_options import MemoryOptions
     from ramalama_like.shape import Shape
 
+GIB = 1 << 30
 LONGEST_CONTEXT = 1 << 24  # tokens; where the search ends for a model that does not tell its own
 
 # Verdicts.
@@ -41,6 +43,7 @@ class Place:
     devices: int  # cards that share the work; 0: the CPU, in main memory
     usable_bytes: int | None  # of all devices together, or main memory
     own_bytes: int | None  # that part of it which is no main memory
+    source: str = ""  # where the size comes from
 
 
 @value
@@ -83,18 +86,26 @@ def device_place(accelerator: Accelerator) -> Place | None:
     name = " and ".join(dict.fromkeys(card_name(card).partition(" at ")[0] for card in cards)) or accelerator.name
     if len(cards) > 1:
         name = f"{len(cards)} cards ({name})"
-    usable = [card.usable_bytes for card in cards]
-    own = [card.vram_bytes or 0 if card.integrated else card.usable_bytes for card in cards]
-    known = bool(cards) and None not in usable
+    usable = [_usable_bytes(card) for card in cards]
+    if not cards or None in usable:
+        return Place(name, accelerator.backend, max(1, len(cards)), None, None, "unknown")
+    own = [card.vram_bytes or 0 if card.integrated else size for card, size in zip(cards, usable, strict=True)]
+    told = all(card.usable_bytes is not None for card in cards)
     return Place(
-        name, accelerator.backend, max(1, len(cards)), sum(size or 0 for size in usable) if known else None,
-        sum(size or 0 for size in own) if known else None,
+        name, accelerator.backend, len(cards), sum(size or 0 for size in usable), sum(size or 0 for size in own),
+        "told by the driver" if told else "known by the card's name",
     )  # fmt: skip
+
+
+def _usable_bytes(card: Gpu) -> int | None:
+    known: int = load_table("card_memory")["gib"].get(card.name, 0)
+    return card.usable_bytes if card.usable_bytes is not None or not known else known * GIB
 
 
 def main_place(facts: HostFacts) -> Place:
     """The CPU and main memory."""
-    return Place("CPU", "cpu", 0, facts.memory_bytes, 0)
+    told = "unknown" if facts.memory_bytes is None else "installed, or the limit of this group of processes"
+    return Place("CPU", "cpu", 0, facts.memory_bytes, 0, told)
 
 
 def make_fit(

@@ -36,20 +36,22 @@ def fit_text(fit: Fit) -> str:
     return f"{parts_text(fit.total_bytes, part)}{of} on {fit.place.name}"
 
 
-def verdict_text(fit: Fit) -> str:
-    """What follows from the verdict, in one line; empty where all is well or nothing is known."""
+def verdict_lines(fit: Fit) -> tuple[str, ...]:
+    """What follows from the verdict; nothing where all is well or nothing is known."""
     longest, layers = fit.fitting_context or 0, fit.fitting_layers or 0
     if fit.verdict == SHORTER:
-        return f"The server shortens the context of {fit.context} tokens: about {longest} fit"
+        return (f"The server shortens the context of {fit.context} tokens: about {longest} fit",)
     if fit.verdict == PARTLY:
         text = f"{layers} of {fit.layers} layers fit on it; the rest is computed in main memory"
-        return text + (f" (--ncmoe {fit.expert_layers} keeps only experts there)" if fit.expert_layers else "")
+        if fit.expert_layers is None:
+            return (text,)
+        return (text, f"With --ncmoe {fit.expert_layers} only experts would have to stay in main memory")
     if fit.verdict == TOO_LONG:
         less = f"--ctx-size {longest} does" if longest else "not even the shortest does"
-        return f"A context of {fit.context} tokens does not fit; {less}"
+        return (f"A context of {fit.context} tokens does not fit; {less}",)
     if fit.verdict == TOO_MANY:
-        return f"Only {layers} of {fit.layers} layers fit on it: leave --ngl out, or give --ngl {layers}"
-    return ""
+        return (f"Only {layers} of {fit.layers} layers fit on it: leave --ngl out, or give --ngl {layers}",)
+    return ()
 
 
 def refuse_unfit(fit: Fit | None, model: str) -> None:

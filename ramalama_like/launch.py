@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ramalama_like import pipeline, ui
 from ramalama_like.fit import NEVER
-from ramalama_like.fit_words import fit_text, verdict_text
+from ramalama_like.fit_words import fit_text, verdict_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,9 +73,7 @@ def show_lines(request: Request, lines: Iterable[Sequence[str]], form: str, kind
 
 def _announce_fit(request: Request, plan: Plan) -> None:
     if plan.fit and request.command in ("run", "serve"):
-        ui.say(f"Needs {fit_text(plan.fit)}")
-        if more := verdict_text(plan.fit):
-            ui.say(more)
+        ui.say("\n".join((f"Needs {fit_text(plan.fit)}", *verdict_lines(plan.fit))))
 
 
 def _announce_port(request: Request, decided: Decided) -> None:

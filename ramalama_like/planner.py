@@ -13,7 +13,7 @@ from ramalama_like.accelerator import Accelerator, choose_accelerator
 from ramalama_like.data import load_table
 from ramalama_like.errors import NotBuiltYet, ValueProblem
 from ramalama_like.fit import device_place, main_place, make_fit
-from ramalama_like.fit_words import fit_text, verdict_text
+from ramalama_like.fit_words import fit_text, verdict_lines
 from ramalama_like.image import choose_image
 from ramalama_like.memory_options import read_memory_options
 from ramalama_like.options import all_options
@@ -390,7 +390,8 @@ class _Drawing:
             why = "a Unix socket needs no network" if endpoint.socket else "published on this address only"
             rows.append(("api", endpoint.url, why, self.situation.port_origin))
         if self.fit:
-            rows.append(("memory", fit_text(self.fit), verdict_text(self.fit) or self.fit.verdict, "default"))
+            why = "; ".join(verdict_lines(self.fit)) or self.fit.verdict
+            rows.append(("memory", fit_text(self.fit), why, "default"))
         rows.append(("threads", str(self.threads), self.threads_why, self.threads_origin))
         rows += [(name, _shown(setting), "as asked", setting.origin) for name, setting in self._other_settings()]
         return tuple(rows)

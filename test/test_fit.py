@@ -16,7 +16,7 @@ from ramalama_like import fit as fitting
 from ramalama_like.accelerator import Accelerator
 from ramalama_like.facts import Gpu, HostFacts
 from ramalama_like.fit import Fit, Place, device_place, main_place, make_fit
-from ramalama_like.fit_words import fit_text, size_text, verdict_text
+from ramalama_like.fit_words import fit_text, size_text, verdict_lines
 from ramalama_like.memory import Part, count_cells, make_need
 from ramalama_like.memory_options import ALL_LAYERS, MemoryOptions
 from ramalama_like.probe import probe
@@ -96,7 +96,10 @@ VERDICTS: dict[str, tuple[Place, MemoryOptions, int | None, tuple[str, int | Non
 def test_verdicts(name: str) -> None:
     place, options, memory, verdict, told = VERDICTS[name]
     found = look(place, options, memory_gib=memory)
-    assert ((found.verdict, found.fitting_context, found.fitting_layers), verdict_text(found)) == (verdict, told)
+    assert ((found.verdict, found.fitting_context, found.fitting_layers), " ".join(verdict_lines(found))) == (
+        verdict,
+        told,
+    )
 
 
 def test_the_figures_of_a_device() -> None:
@@ -113,7 +116,7 @@ def test_the_figures_of_a_device() -> None:
 def test_experts_can_stay_in_main_memory() -> None:
     found = look(card(6), MemoryOptions(context=4096), model=shape(experts=160, layer_mib=256))
     assert (found.verdict, found.fitting_layers, found.expert_layers) == ("fits partly", 18, 25)
-    assert verdict_text(found).endswith("(--ncmoe 25 keeps only experts there)")
+    assert verdict_lines(found)[1:] == ("With --ncmoe 25 only experts would have to stay in main memory",)
 
 
 @given(
@@ -178,14 +181,18 @@ def accelerator(*cards: Gpu, backend: str = "vulkan") -> Accelerator:
 def test_places() -> None:
     own = Gpu("amd", pci_address="0000:03:00.0", name="RX", vram_bytes=24 * GIB, shared_bytes=32 * GIB)
     inside = Gpu("amd", gfx="gfx1150", vram_bytes=GIB, shared_bytes=24 * GIB, integrated=True)
-    unknown = Gpu("nvidia", name="RTX 4090")
+    known, unknown = Gpu("nvidia", name="NVIDIA GeForce RTX 4090"), Gpu("nvidia", name="NVIDIA GeForce RTX 3060")
+    told, by_name = "told by the driver", "known by the card's name"
     assert device_place(accelerator(backend="cpu")) is None
-    assert device_place(accelerator()) == Place("Something", "vulkan", 1, None, None)
-    assert device_place(accelerator(own)) == Place("RX", "vulkan", 1, 24 * GIB, 24 * GIB)
-    assert device_place(accelerator(own, own)) == Place("2 cards (RX)", "vulkan", 2, 48 * GIB, 48 * GIB)
-    assert device_place(accelerator(inside)) == Place("AMD Radeon (gfx1150)", "vulkan", 1, 25 * GIB, GIB)
-    assert device_place(accelerator(unknown)) == Place("RTX 4090", "vulkan", 1, None, None)
-    assert device_place(accelerator(own, unknown)) == Place("2 cards (RX and RTX 4090)", "vulkan", 2, None, None)
+    assert device_place(accelerator()) == Place("Something", "vulkan", 1, None, None, "unknown")
+    assert device_place(accelerator(own)) == Place("RX", "vulkan", 1, 24 * GIB, 24 * GIB, told)
+    assert device_place(accelerator(own, own)) == Place("2 cards (RX)", "vulkan", 2, 48 * GIB, 48 * GIB, told)
+    assert device_place(accelerator(inside)) == Place("AMD Radeon (gfx1150)", "vulkan", 1, 25 * GIB, GIB, told)
+    assert device_place(accelerator(known)) == Place(known.name, "vulkan", 1, 24 * GIB, 24 * GIB, by_name)
+    assert device_place(accelerator(unknown)) == Place(unknown.name, "vulkan", 1, None, None, "unknown")
+    assert device_place(accelerator(own, unknown)) == Place(
+        "2 cards (RX and NVIDIA GeForce RTX 3060)", "vulkan", 2, None, None, "unknown"
+    )
 
 
 def test_memory_that_a_card_shares_is_counted_once() -> None:

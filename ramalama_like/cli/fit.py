@@ -5,7 +5,7 @@ from __future__ import annotations
 from ramalama_like import pipeline, settings, ui
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.fit import NEVER, TOO_LONG, TOO_MANY, UNKNOWN, device_place, main_place, make_fit
-from ramalama_like.fit_words import size_text, verdict_text
+from ramalama_like.fit_words import size_text, verdict_lines
 from ramalama_like.memory_options import read_memory_options
 from ramalama_like.models import resolve_model
 
@@ -100,8 +100,7 @@ def _lines(model: Model, fits: list[Fit], cache: str) -> list[str]:
         if fit.fitting_layers is not None:
             rows.append(("layers that fit", f"{fit.fitting_layers} of {fit.layers}"))
         lines += ["", name, *(f"  {what:<18} {text}" for what, text in rows)]
-        if more := verdict_text(fit):
-            lines.append(f"  {more}")
+        lines += [f"  {more}" for more in verdict_lines(fit)]
     return [ui.one_line(line) if line[:1] != " " else f"  {ui.one_line(line)}" for line in lines]
 
 
@@ -118,6 +117,7 @@ def _document(model: Model, fits: list[Fit]) -> dict[str, object]:
                 "backend": fit.place.backend,
                 "devices": fit.place.devices,
                 "usable_bytes": fit.place.usable_bytes,
+                "usable_source": fit.place.source,
                 "main_memory_bytes": fit.memory_bytes,
                 "verdict": fit.verdict,
                 "context": fit.context,
