@@ -60,6 +60,7 @@ class Fit:
     overhead_bytes: int
     main_bytes: int  # in main memory besides, where the place is a device
     memory_bytes: int | None  # of main memory; None: unknown
+    served_context: int = 0  # what the server makes of the context by itself; 0: not looked for
     fitting_context: int | None = None  # the longest with which all layers fit; 0: none does; None: not looked for
     fitting_layers: int | None = None  # with the context that there will be; None: not looked for
     expert_layers: int | None = None  # whose experts have to stay in main memory so that everything else fits
@@ -133,28 +134,35 @@ def make_fit(
         return replace(fit, verdict=FITS)
     longest = look.longest_context(context)
     # What was asked for stays; otherwise the server shortens the context by itself.
-    used = context if fits or look.is_fixed else min(context, max(longest, options.least_context))
-    layers = look.most_layers(used) if place.devices else None
-    fit = replace(fit, fitting_context=longest, fitting_layers=layers, expert_layers=look.fewest_expert_layers(used))
+    served = context if fits or look.is_fixed else min(context, max(longest, options.least_context))
+    fit = replace(
+        fit, served_context=served, fitting_context=longest,
+        fitting_layers=look.most_layers(served) if place.devices else None,
+        expert_layers=look.fewest_expert_layers(served),
+    )  # fmt: skip
     if fits:
         return replace(fit, verdict=FITS)
     least = look.least(min(context, options.least_context))
     capacity = fit.capacity_bytes
     if capacity is not None and least.total > capacity:
         return replace(fit, verdict=NEVER, least=least)
-    return replace(fit, verdict=_verdict(fit, look, used))
+    verdict = _verdict(fit, look)
+    return replace(fit, verdict=verdict, fitting_context=max(longest, context) if verdict == FITS else longest)
 
 
-def _verdict(fit: Fit, look: _Look, used: int) -> str:
+def _verdict(fit: Fit, look: _Look) -> str:
     """The verdict on what fits somehow, but not as it was asked for."""
-    longest, capacity = fit.fitting_context or 0, fit.capacity_bytes
+    served, capacity = fit.served_context, fit.capacity_bytes
+    if not fit.place.devices and served < fit.context:
+        return SHORTER
     if not fit.place.devices:
-        return TOO_LONG if look.is_fixed else SHORTER
-    if not look.is_fixed and longest >= used:
+        # What cannot be made shorter is tried, and then no memory is left free.
+        return FITS if look.need(served, look.layers).main.total <= (fit.place.usable_bytes or 0) else TOO_LONG
+    if served < fit.context and (fit.fitting_context or 0) >= served:
         return SHORTER
     if look.options.layers is not None or not look.options.adjusts:
         return TOO_MANY
-    rest = look.need(used, fit.fitting_layers or 0)
+    rest = look.need(served, fit.fitting_layers or 0)
     return TOO_LONG if capacity is not None and rest.device.total + rest.main.total > capacity else PARTLY
 
 

@@ -39,13 +39,16 @@ def fit_text(fit: Fit) -> str:
 def verdict_lines(fit: Fit) -> tuple[str, ...]:
     """What follows from the verdict; nothing where all is well or nothing is known."""
     longest, layers = fit.fitting_context or 0, fit.fitting_layers or 0
+    shorter: tuple[str, ...] = ()
+    if fit.served_context < fit.context:
+        shorter = (f"The server shortens the context of {fit.context} tokens to about {fit.served_context}",)
     if fit.verdict == SHORTER:
-        return (f"The server shortens the context of {fit.context} tokens: about {longest} fit",)
+        return shorter
     if fit.verdict == PARTLY:
-        text = f"{layers} of {fit.layers} layers fit on it; the rest is computed in main memory"
+        lines = (f"{layers} of {fit.layers} layers fit on it; the rest is computed in main memory", *shorter)
         if fit.expert_layers is None:
-            return (text,)
-        return (text, f"With --ncmoe {fit.expert_layers} only experts would have to stay in main memory")
+            return lines
+        return (*lines, f"With --ncmoe {fit.expert_layers} only experts would have to stay in main memory")
     if fit.verdict == TOO_LONG:
         less = f"--ctx-size {longest} does" if longest else "not even the shortest does"
         return (f"A context of {fit.context} tokens does not fit; {less}",)

@@ -55,10 +55,12 @@ VERDICTS: dict[str, tuple[Place, MemoryOptions, int | None, tuple[str, int | Non
     "all of it": (card(24), AUTO, 64, ("fits", None, None), ""),
     "a shorter context": (
         card(12), AUTO, 64, ("fits with a shorter context", 53760, 33),
-        "The server shortens the context of 131072 tokens: about 53760 fit",
+        "The server shortens the context of 131072 tokens to about 53760",
     ),
     "some layers": (
-        card(4), AUTO, 64, ("fits partly", 0, 19), "19 of 33 layers fit on it; the rest is computed in main memory",
+        card(4), AUTO, 64, ("fits partly", 0, 19),
+        "19 of 33 layers fit on it; the rest is computed in main memory"
+        " The server shortens the context of 131072 tokens to about 4096",
     ),
     "some layers of what was asked for": (
         card(12), ASKED, 64, ("fits partly", 53760, 17),
@@ -76,18 +78,28 @@ VERDICTS: dict[str, tuple[Place, MemoryOptions, int | None, tuple[str, int | Non
     "nowhere": (card(2), AUTO, 2, ("does not fit", 0, 5), ""),
     "an unknown device": (Place("Card", "cuda", 1, None, None), AUTO, 1, ("unknown", None, None), ""),
     "unknown main memory": (
-        card(2), AUTO, None, ("fits partly", 0, 5), "5 of 33 layers fit on it; the rest is computed in main memory",
+        card(2), AUTO, None, ("fits partly", 0, 5),
+        "5 of 33 layers fit on it; the rest is computed in main memory"
+        " The server shortens the context of 131072 tokens to about 4096",
     ),
     "the CPU": (main_place(HostFacts(memory_bytes=64 * GIB)), AUTO, 64, ("fits", None, None), ""),
     "a shorter context on the CPU": (
         main_place(HostFacts(memory_bytes=8 * GIB)), AUTO, 8, ("fits with a shorter context", 19200, None),
-        "The server shortens the context of 131072 tokens: about 19200 fit",
+        "The server shortens the context of 131072 tokens to about 19200",
     ),
     "too long for the CPU": (
         main_place(HostFacts(memory_bytes=8 * GIB)), ASKED, 8, ("the context is too long", 27392, None),
         "A context of 131072 tokens does not fit; --ctx-size 27392 does",
     ),
     "not on the CPU": (main_place(HostFacts(memory_bytes=4 * GIB)), AUTO, 4, ("does not fit", 0, None), ""),
+    "less than is left free on the CPU": (
+        main_place(HostFacts(memory_bytes=int(5.5 * GIB))), AUTO, None,
+        ("fits with a shorter context", 0, None), "The server shortens the context of 131072 tokens to about 4096",
+    ),
+    "nothing to shorten on the CPU": (
+        main_place(HostFacts(memory_bytes=int(5.5 * GIB))), MemoryOptions(context=4096, layers=3), None,
+        ("fits", None, None), "",
+    ),
     "main memory is unknown": (main_place(HostFacts()), AUTO, None, ("unknown", None, None), ""),
 }  # fmt: skip
 
@@ -140,7 +152,10 @@ def test_what_fits_is_the_most_that_fits(
     assert found.fitting_context is not None
     assert found.fitting_context == 0 or fits(found.fitting_context)
     assert found.fitting_context >= max(found.context, model.trained_context) or not fits(found.fitting_context + 256)
-    assert (found.verdict == "fits") == fits(found.context)
+    if place.devices:
+        assert (found.verdict == "fits") == fits(found.context)
+    else:
+        assert found.verdict == "fits" or not fits(found.context)
     if found.verdict == "does not fit":
         least, capacity = found.least, found.capacity_bytes
         assert least is not None
@@ -353,7 +368,7 @@ def test_the_plan_tells(fake_engine: Install, big: str, world: Path) -> None:
     small = write_big(world / "models" / "small.gguf", layers=16, layer_mib=96)
     plan = json.loads(run_cli("--dryrun=json", "serve", small).out)
     text = "10.2 GiB (weights 2.0, context 8.0, overhead 0.2) of 4.0 GiB on CPU"
-    told = "The server shortens the context of 131072 tokens: about 14080 fit"
+    told = "The server shortens the context of 131072 tokens to about 14080"
     assert plan["decisions"]["memory"] == {"value": text, "why": told, "origin": "default"}
     assert f"memory: {text}\n    why: {told}\n" in run_cli("explain", "serve", small).out
     started = run_cli("serve", small, "-q")
@@ -391,3 +406,15 @@ def test_a_draft_model_and_a_projector_count(fake_engine: Install, world: Path) 
     projector.write_bytes(gguf_bytes(gguf_pair("general.architecture", "text", "clip")))
     os.truncate(projector, GIB)
     assert weights(small) == "3.4 GiB (weights 3.0, context 0.2, overhead 0.1)"
+
+
+def test_a_short_context_is_not_shortened_on_the_cpu() -> None:
+    """As llama-server says then: which is <= the min. context size of 4096 -> no change."""
+    place = main_place(HostFacts(memory_bytes=6 * GIB))
+    found = look(place, AUTO, memory_gib=6, model=shape(context=4096))
+    assert (found.verdict, found.served_context, found.fitting_context, verdict_lines(found)) == (
+        "fits",
+        4096,
+        4096,
+        (),
+    )

@@ -126,6 +126,7 @@ def _document(model: Model, fits: list[Fit]) -> dict[str, object]:
                 "overhead_bytes": fit.overhead_bytes,
                 "total_bytes": fit.total_bytes,
                 "in_main_memory_bytes": fit.main_bytes,
+                "served_context": fit.served_context,
                 "fitting_context": fit.fitting_context,
                 "fitting_layers": fit.fitting_layers,
                 "layers": fit.layers,
