@@ -12,7 +12,12 @@ import pytest
 from made_models import MEASURED, MEASURED_ON_DEVICE, make_measured, read_report
 from test_fit_measured import ROUNDING, compare, foreseen
 
+from ramalama_like.facts import HostFacts
+from ramalama_like.fit import main_place, make_fit
 from ramalama_like.memory import Part
+from ramalama_like.memory_options import MemoryOptions, read_words
+from ramalama_like.models.gguf import read_gguf
+from ramalama_like.models.shapes import make_shape
 
 if TYPE_CHECKING:
     from engine.conftest import Engine
@@ -105,3 +110,23 @@ def test_a_device_and_main_memory_share_as_foreseen(engine: Engine, tmp_path: Pa
             assert abs(mine.weights - its.weights) <= ROUNDING, shown
             assert abs(mine.cache - its.cache) <= ROUNDING, shown
             assert abs(mine.total - its.total) <= its.total * 0.1, shown
+
+
+def test_the_server_shortens_the_context_as_foreseen(engine: Engine, tmp_path: Path) -> None:
+    """``-fitt`` makes memory scarce: what is left is less than the whole context takes, and more than a part of it."""
+    ((_, _, log),) = run_all(engine, tmp_path, [("dense", ())], engine.image)
+    total = re.search(r"vs\. (\d+) MiB of total host memory", log)
+    assert total is not None
+    memory = int(total[1])
+    words = ("-fitt", str(memory - 60), "-fitc", "256")
+    ((path, _, log),) = run_all(engine, tmp_path, [("dense", words)], engine.image)
+    served = re.search(r"llama_context: n_ctx += (\d+)", log)
+    assert served is not None
+    shape = make_shape([read_gguf(str(path))])
+    assert shape is not None
+    options: dict[str, object] = {}
+    read_words(words, options)
+    facts = HostFacts(memory_bytes=memory << 20)
+    found = make_fit([shape], MemoryOptions(**options), main_place(facts), facts)  # type: ignore[arg-type]
+    assert found.verdict == "fits with a shorter context"
+    assert int(served[1]) == pytest.approx(found.served_context, rel=0.15)
