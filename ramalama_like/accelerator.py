@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ramalama_like.cards import Group
-    from ramalama_like.facts import EngineFacts, HostFacts
+    from ramalama_like.facts import EngineFacts, Gpu, HostFacts
     from ramalama_like.options import Setting
 
 
@@ -58,6 +58,7 @@ class Accelerator:
     warnings: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()  # every backend that was considered, losers with their reason
     ignored: tuple[str, ...] = ()  # cards that nobody knows to compute, and why they are not looked at
+    cards: tuple[Gpu, ...] = ()  # that compute, as far as they are known
 
 
 @value
@@ -144,7 +145,15 @@ def choose_accelerator(
         warnings=tuple(dict.fromkeys(warnings)),
         candidates=tuple(candidates),
         ignored=_ignored(case),
+        cards=_known_cards(group),
     )
+
+
+def _known_cards(group: Group | None) -> tuple[Gpu, ...]:
+    """The cards of a group; none where the user named some by their CDI name, so that not all are known."""
+    if group is None or (group.selection is not None and group.selection.names):
+        return ()
+    return group.cards
 
 
 def _ignored(case: Case) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ramalama_like import pipeline, ui
+from ramalama_like.fit import NEVER
+from ramalama_like.fit_words import fit_text, verdict_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def prepare(request: Request) -> Decided | None:
 
         refuse_cpu_plan(decided.plan.accelerator, required.origin)
     pipeline.check_executable(request, decided)
+    _announce_fit(request, decided.plan)
     _announce_port(request, decided)
     return decided
 
@@ -47,6 +50,8 @@ def show(plan: Plan, form: str) -> None:
         from ramalama_like.render.shell import render_shell
 
         ui.write(render_shell(render_steps(plan)))
+    if plan.fit and plan.fit.verdict == NEVER:
+        ui.say(f"Note: {plan.model.reference} does not fit into memory, so only --force would start it")
     for model in (plan.model, plan.draft):
         if model and model.problem:
             ui.say(f"Note: {model.reference} has not been resolved: {model.problem}")
@@ -69,6 +74,11 @@ def show_lines(request: Request, lines: Iterable[Sequence[str]], form: str, kind
         from ramalama_like.render.shell import render_line
 
         ui.write("".join(f"{render_line(line)}\n" for line in lines))
+
+
+def _announce_fit(request: Request, plan: Plan) -> None:
+    if plan.fit and request.command in ("run", "serve"):
+        ui.say("\n".join((f"Needs {fit_text(plan.fit)}", *verdict_lines(plan.fit))))
 
 
 def _announce_port(request: Request, decided: Decided) -> None:

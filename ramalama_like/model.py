@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from ramalama_like.value import value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ramalama_like.shape import Shape
+
 
 @value
 class ModelFile:
@@ -25,6 +29,8 @@ class Model:
     size_bytes: int = 0
     architecture: str = ""
     context_length: int = 0  # tokens the model was trained for; 0 means unknown
+    shape: Shape | None = None  # what decides about memory; None where the header does not tell
+    projector_bytes: int = 0
     notes: tuple[str, ...] = ()
     problem: str = ""
     hint: str = ""

@@ -77,6 +77,7 @@ ALL = ("*",)
 SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
+FITTED = (*TOOLS, "fit")
 
 
 def option(
@@ -137,10 +138,10 @@ class Settings:
     # Which accelerator and image.
     backend: Setting[str] = option(
         "auto", "--backend", key="runtimes.llama_cpp.backend", choices=BACKENDS, variables=("RAMALAMA_BACKEND",),
-        group="Accelerator and image", help="Accelerator back end; every name is accepted on every host.",
+        on=FITTED, group="Accelerator and image", help="Accelerator back end; every name is accepted on every host.",
     )  # fmt: skip
     gpu: Setting[tuple[str, ...]] = option(
-        (), "--gpu", kind="list", key="gpu", group="Accelerator and image", metavar="SEL",
+        (), "--gpu", kind="list", key="gpu", on=FITTED, group="Accelerator and image", metavar="SEL",
         help="Use only this card: its number, UUID, PCI address or a part of its name; repeatable.",
     )  # fmt: skip
     image: Setting[str] = option(
@@ -225,7 +226,8 @@ class Settings:
         help="Port of the API; the default is the first free one from 8080.",
     )  # fmt: skip
     timeout: Setting[float] = option(
-        180.0, "--timeout", kind="float", key="timeout", minimum=0.1, maximum=86400, on=SERVERS, group="Server",
+        180.0, "--timeout", kind="float", key="timeout", minimum=0.1, maximum=86400,
+        on=(*SERVERS, "fit"), group="Server",
         metavar="SECONDS", help="How long the server may stay silent before it is ready.",
     )  # fmt: skip
     detach: Setting[bool] = option(
@@ -233,7 +235,7 @@ class Settings:
         help="Return when the server is ready; print the container's id.",
     )  # fmt: skip
     ctx_size: Setting[int] = option(
-        0, "--ctx-size", "-c", kind="int", key="ctx_size", minimum=0, group="Model and server",
+        0, "--ctx-size", "-c", kind="int", key="ctx_size", minimum=0, on=FITTED, group="Model and server",
         help="Context size in tokens; 0 means the model's own.",
     )  # fmt: skip
     max_tokens: Setting[int] = option(
@@ -246,11 +248,11 @@ class Settings:
     )  # fmt: skip
     seed: Setting[str] = option("", "--seed", group="Model and server", help="Seed of sampling.")
     ngl: Setting[str] = option(
-        "", "--ngl", key="runtimes.llama_cpp.ngl", kind="layers", group="Model and server", metavar="N",
+        "", "--ngl", key="runtimes.llama_cpp.ngl", kind="layers", on=FITTED, group="Model and server", metavar="N",
         help="Layers to offload: a number, 'all' (or -1), 'auto'; the default leaves it to the server.",
     )  # fmt: skip
     ncmoe: Setting[int | None] = option(
-        None, "--ncmoe", kind="int", key="runtimes.llama_cpp.ncmoe", minimum=0, group="Model and server",
+        None, "--ncmoe", kind="int", key="runtimes.llama_cpp.ncmoe", minimum=0, on=FITTED, group="Model and server",
         help="Keep the experts of the first N layers in main memory.",
     )  # fmt: skip
     threads: Setting[int | None] = option(
@@ -294,8 +296,13 @@ class Settings:
         help="Serve the web page of llama-server.",
     )  # fmt: skip
     runtime_args: Setting[tuple[str, ...]] = option(
-        (), "--runtime-args", kind="args", group="Model and server", metavar="ARGS",
+        (), "--runtime-args", kind="args", on=FITTED, group="Model and server", metavar="ARGS",
         help="More arguments for the server or tool, at its end.",
+    )  # fmt: skip
+
+    force: Setting[bool] = option(
+        False, "--force", kind="flag", group="Model and server",
+        help="Start a model although it does not fit into memory.",
     )  # fmt: skip
 
     # Talking to it.
@@ -344,7 +351,9 @@ class Settings:
     file: Setting[str] = option(
         "", "--file", kind="path", on=("perplexity",), metavar="FILE", help="Text whose perplexity is measured."
     )
-    json: Setting[bool] = option(False, "--json", kind="flag", on=("ps", "version", "config show"), help="Print JSON.")
+    json: Setting[bool] = option(
+        False, "--json", kind="flag", on=("fit", "ps", "version", "config show"), help="Print JSON."
+    )
     ps_format: Setting[str] = option(
         "", "--format", on=("ps",), metavar="FORMAT", help="json, or a template of the engine's own ps."
     )
@@ -446,6 +455,7 @@ COMMANDS: Mapping[str, Command] = {
     "serve": Command("Serve a model over HTTP.", "MODEL...", 1, None, starts=True),
     "bench": Command("Measure the speed of a model.", "MODEL", 1, 1, ("benchmark",), starts=True),
     "perplexity": Command("Measure how well a model predicts a text.", "MODEL", 1, 1, starts=True),
+    "fit": Command("Tell how much memory a model needs, and whether it fits.", "MODEL", 1, 1),
     "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
     "ps": Command("List this program's containers.", "", 0, 0, ("containers",)),
     "stop": Command("Stop containers.", "[NAME]...", 0, None),

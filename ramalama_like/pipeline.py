@@ -9,8 +9,9 @@ import os
 import sys
 
 from ramalama_like import planner, settings
-from ramalama_like.accelerator import gpu_variables
+from ramalama_like.accelerator import choose_accelerator, gpu_variables
 from ramalama_like.errors import EngineError, ValueProblem
+from ramalama_like.fit_words import refuse_unfit
 from ramalama_like.models import resolve_model
 from ramalama_like.options import COMMANDS
 from ramalama_like.probe import probe
@@ -21,6 +22,7 @@ from ramalama_like.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ramalama_like.accelerator import Accelerator
     from ramalama_like.facts import EngineFacts, HostFacts
     from ramalama_like.model import Model
     from ramalama_like.options import Settings
@@ -44,10 +46,7 @@ def decide(request: Request) -> Decided:
     """Everything up to the plan. Changes nothing. Raises AppError."""
     loaded = settings.load_settings(request)
     merged = loaded.settings
-    other = merged.host_facts.value
-    if os.path.isdir(other) and not any(os.path.isdir(f"{other}/{name}") for name in ("proc", "sys", "dev", "etc")):
-        raise ValueProblem(f"host facts: {other} holds no proc, sys, dev or etc", "give a folder that stands for /")
-    facts = probe(other or "/")
+    facts = find_facts(merged)
     engine = find_engine(merged, facts)
     store = merged.store.value or settings.default_store()
     home = settings.home_dir()
@@ -59,6 +58,23 @@ def decide(request: Request) -> Decided:
     situation = _situation(request, merged, facts, engine, model)
     plan = planner.make_plan(request, merged, facts, engine, model, draft, situation)
     return Decided(plan, loaded, facts)
+
+
+def find_facts(merged: Settings) -> HostFacts:
+    """The facts of the machine that is decided for. Raises ValueProblem for a path that holds none."""
+    other = merged.host_facts.value
+    if os.path.isdir(other) and not any(os.path.isdir(f"{other}/{name}") for name in ("proc", "sys", "dev", "etc")):
+        raise ValueProblem(f"host facts: {other} holds no proc, sys, dev or etc", "give a folder that stands for /")
+    return probe(other or "/")
+
+
+def find_accelerator(merged: Settings, facts: HostFacts, engine: EngineFacts) -> Accelerator:
+    """The accelerator alone, for commands that make no plan. Raises ValueProblem."""
+    return choose_accelerator(
+        backend=merged.backend, devices=merged.device, keep_groups=merged.keep_groups, gpus=merged.gpu, facts=facts,
+        engine=engine, family=merged.image_family.value,
+        environment=settings.collect_gpu_environment(gpu_variables()),
+    )  # fmt: skip
 
 
 def _check_files(merged: Settings) -> None:
@@ -103,6 +119,8 @@ def check_executable(request: Request, decided: Decided) -> None:
     for model in (plan.model, plan.draft):
         if model and model.problem:
             raise ValueProblem(model.problem, model.hint, exit_code=model.exit_code)
+    if not decided.loaded.settings.force.value:
+        refuse_unfit(plan.fit, plan.model.reference)
 
 
 def _situation(request: Request, merged: Settings, facts: HostFacts, engine: EngineFacts, model: Model

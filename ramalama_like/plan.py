@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ramalama_like.accelerator import Accelerator
     from ramalama_like.facts import EngineFacts
+    from ramalama_like.fit import Fit
     from ramalama_like.image import Image
     from ramalama_like.model import Model
 
@@ -115,5 +116,6 @@ class Plan:
     chat: tuple[str, ...] = ()  # this program's client, as a command line
     timeout_s: float = 180.0
     draft: Model | None = None
+    fit: Fit | None = None  # what it takes of the machine's memory; None where the header does not tell
     warnings: tuple[str, ...] = ()  # for people, on stderr
     decisions: tuple[tuple[str, str, str, str], ...] = ()  # what, value, why, origin: quoted by explain and JSON

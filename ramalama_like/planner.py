@@ -12,8 +12,11 @@ import os.path
 from ramalama_like.accelerator import Accelerator, choose_accelerator
 from ramalama_like.data import load_table
 from ramalama_like.errors import NotBuiltYet, ValueProblem
+from ramalama_like.fit import device_place, main_place, make_fit
+from ramalama_like.fit_words import fit_text, verdict_lines
 from ramalama_like.image import choose_image
 from ramalama_like.limits import choose_threads, warn_of_limits
+from ramalama_like.memory_options import read_memory_options
 from ramalama_like.options import all_options
 from ramalama_like.plan import Container, Endpoint, Mount, Plan, Publish, Security
 from ramalama_like.runtimes import llama_cpp
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ramalama_like.facts import EngineFacts, HostFacts
+    from ramalama_like.fit import Fit
     from ramalama_like.image import Image
     from ramalama_like.model import Model
     from ramalama_like.options import Setting, Settings
@@ -117,6 +121,7 @@ class _Drawing:
             settings, facts, engine, on_cpu=accelerator.backend == "cpu",
             model_bytes=model.size_bytes + (draft.size_bytes if draft else 0),
         )  # fmt: skip
+        self.fit = self._make_fit()
         self._note_meaningless()
 
     # What runs where
@@ -184,7 +189,7 @@ class _Drawing:
             command=self.request.command, engine=self.engine, accelerator=self.accelerator, image=image,
             model=self.model, draft=self.draft, container=container, server=server, endpoint=endpoint,
             chat=self._chat_command(endpoint) if self.request.command == "run" and endpoint else (),
-            timeout_s=self.settings.timeout.value, warnings=tuple(self.warnings),
+            timeout_s=self.settings.timeout.value, fit=self.fit, warnings=tuple(self.warnings),
             decisions=self._decisions(image, container, endpoint),
         )  # fmt: skip
 
@@ -316,6 +321,16 @@ class _Drawing:
 
     # Small choices
 
+    def _make_fit(self) -> Fit | None:
+        """What all of it takes of the memory where it will be computed; None where a header does not tell."""
+        shapes = [model.shape for model in (self.model, self.draft) if model]
+        known = [shape for shape in shapes if shape]
+        if len(known) < len(shapes):
+            return None
+        options = read_memory_options(self.settings, self.request.command)
+        place = device_place(self.accelerator) or main_place(self.facts)
+        return make_fit(known, options, place, self.facts, more_bytes=self.model.projector_bytes)
+
     def _note_meaningless(self) -> None:
         for name in llama_cpp.MEANINGLESS.get(self.request.command, ()):
             given = self.request.given.get(name)
@@ -378,6 +393,9 @@ class _Drawing:
         if endpoint:
             why = "a Unix socket needs no network" if endpoint.socket else "published on this address only"
             rows.append(("api", endpoint.url, why, self.situation.port_origin))
+        if self.fit:
+            why = "; ".join(verdict_lines(self.fit)) or self.fit.verdict
+            rows.append(("memory", fit_text(self.fit), why, "default"))
         rows.append(("threads", str(self.threads.count), self.threads.why, self.threads.origin))
         rows += [(name, _shown(setting), "as asked", setting.origin) for name, setting in self._other_settings()]
         return tuple(rows)

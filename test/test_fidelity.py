@@ -60,6 +60,7 @@ SERVER = {
     "noout": ("--noout", "x"),
     "api": ("--api", "none"),
     "dri": ("--dri", "off"),
+    "force": ("--force",),
 }
 CONTAINER = {
     "engine": ("--engine", "KIND"),
@@ -419,6 +420,7 @@ DRY_LINES = {
     "stop": ["stop", "--all"],
     "logs": ["logs", "some-name"],
     "info": ["info"],
+    "fit": ["fit", "demo"],
     "config show": ["config", "show"],
     "version": ["version"],
     "help": ["help"],

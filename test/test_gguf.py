@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ramalama_like.errors import ValueProblem
-from ramalama_like.models.gguf import _BLOCKS, GgufHeader, read_gguf
+from ramalama_like.models.gguf import _BLOCKS, GgufHeader, read_gguf, read_gguf_prefix
 
 AGAIN = "download the model again"
 ELSE = "get the model as GGUF"
@@ -41,7 +42,11 @@ def test_every_kind_of_metadata(tmp_path: Path) -> None:
     arrays = {f"[{kind}]": [given] * 3 for kind, given in pairs.items()}
     content = gguf_bytes(*(gguf_pair(kind, kind, given) for kind, given in {**pairs, **arrays}.items()))
     header = read(content, tmp_path)
-    assert header == GgufHeader(3, {**pairs, **dict.fromkeys(arrays, ("array", 3))}, 0, len(content), len(content))
+    numbers = {key: tuple(array) for key, array in arrays.items() if key not in ("[f32]", "[f64]", "[text]")}
+    assert header == GgufHeader(
+        3, {**pairs, **dict.fromkeys(arrays, ("array", 3))}, 0, len(content), len(content), numbers
+    )
+    assert (header.length("[text]"), header.length("text"), header.length("no")) == (3, 0, 0)
     assert (header.text("text"), header.text("u8"), header.text("no")) == ("é", "", "")
     assert (header.number("i64"), header.number("bool"), header.number("text"), header.number("no")) == (-4, 0, 0, 0)
 
@@ -53,6 +58,7 @@ def test_a_real_file(tiny_gguf: Path) -> None:
     assert (header.version, header.tensor_count) == (3, len(reader.tensors))
     assert list(header.metadata) == [name for name in reader.fields if not name.startswith("GGUF.")]
     assert (header.text("general.architecture"), header.number("llama.context_length")) == ("llama", 512)
+    assert header.tensors == tuple((tensor.name, int(tensor.n_bytes)) for tensor in reader.tensors)
 
 
 def test_the_table_of_types_is_that_of_ggml() -> None:
@@ -75,6 +81,34 @@ def test_the_end_is_computed(tmp_path: Path) -> None:
 
 def test_an_unknown_type_leaves_the_end_open(tmp_path: Path) -> None:
     assert read(gguf_bytes(tensors=[gguf_tensor("a", [1 << 40], 999)]), tmp_path).needed_bytes is None
+
+
+def test_tensors_of_unknown_type_take_the_room_up_to_the_next(tmp_path: Path) -> None:
+    tensors = [gguf_tensor("a", [4], 999), gguf_tensor("b", [4], 0, offset=96), gguf_tensor("c", [4], 999, offset=128)]
+    header = read(gguf_bytes(tensors=tensors, data=200), tmp_path)
+    assert header.tensors == (("a", 96), ("b", 16), ("c", 72))
+
+
+def test_arrays_with_a_number_for_each_token_are_not_built(tmp_path: Path) -> None:
+    pairs = [gguf_pair("short", "[u32]", [1] * 1024), gguf_pair("long", "[u32]", [1] * 1025)]
+    header = read(gguf_bytes(*pairs), tmp_path)
+    assert list(header.arrays) == ["short"]
+    assert header.metadata == {"short": ("array", 1024), "long": ("array", 1025)}
+
+
+def test_the_beginning_of_a_file_is_enough_where_it_holds_the_header() -> None:
+    whole = gguf_bytes(gguf_pair("tokens", "[text]", ["a", "", "bc"]), tensors=[gguf_tensor("a", [4])], data=16)
+    header = len(whole) - 16
+    heads = [read_gguf_prefix("x", whole[:length], len(whole)) for length in range(4, len(whole) + 1)]
+    known = heads[-1]
+    assert known == GgufHeader(3, {"tokens": ("array", 3)}, 1, len(whole), len(whole), tensors=(("a", 16),))
+    # Padding before the data needs not be there.
+    assert heads == [None] * heads.count(None) + [known] * (len(heads) - heads.count(None))
+    assert header - 32 < heads.count(None) + 4 <= header
+    with pytest.raises(ValueProblem, match="cut off"):
+        read_gguf_prefix("x", whole[:40], 40)
+    with pytest.raises(ValueProblem, match="damaged"):
+        read_gguf_prefix("x", gguf_bytes(gguf_text(b"k") + struct.pack("<I", 99)), 10_000)
 
 
 OTHER_FORMATS = {
@@ -145,6 +179,8 @@ def test_every_truncation_is_noticed(tmp_path: Path) -> None:
 def read_quickly(content: bytes, folder: Path) -> GgufHeader | None:
     """The header, or None for what was refused; in either case in no time."""
     began = time.thread_time()
+    with contextlib.suppress(ValueProblem):
+        read_gguf_prefix("x", content[: len(content) // 2], len(content))
     try:
         return read(content, folder)
     except ValueProblem as problem:

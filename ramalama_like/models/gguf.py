@@ -1,8 +1,8 @@
 """The header of a GGUF file: enough to know what the file is and that all of it is there.
 
 Layout from the GGUF specification (ggml's docs/gguf.md, version 3): magic, version, counts, key-value pairs, tensor
-descriptions, then aligned data. The file is mapped, arrays are skipped without being built, and the end of the data
-is computed from the tensor descriptions, so a truncated download is noticed before a server is started.
+descriptions, then aligned data. The file is mapped, long arrays are skipped without being built, and the end of the
+data is computed from the tensor descriptions, so a truncated download is noticed before a server is started.
 """
 
 from __future__ import annotations
@@ -34,6 +34,15 @@ _BLOCKS = {
 _MOST_KEYS = 1_000_000  # more is no model but a damaged or hostile file
 _MOST_TENSORS = 1_000_000
 _LONGEST_TEXT = 1 << 24  # bytes; longer ones are skipped
+_LONGEST_ARRAY = 1024  # numbers; one for each layer is read, one for each token is not
+_WHOLE = {0, 1, 2, 3, 4, 5, 7, 10, 11}  # whole numbers and truth values
+
+
+_SHORT = IndexError
+
+
+class _DamagedError(Exception):
+    """More of the file would not help: what is there is wrong. Running out of bytes is an IndexError instead."""
 
 
 @value
@@ -45,6 +54,8 @@ class GgufHeader:
     tensor_count: int
     needed_bytes: int | None  # size that the file must have; None where a tensor's type is unknown
     size_bytes: int
+    arrays: Mapping[str, tuple[int, ...]] = {}  # short arrays of whole numbers, such as one for each layer
+    tensors: tuple[tuple[str, int], ...] = ()  # name and bytes of each, in the order of the file
 
     def text(self, key: str) -> str:
         """A text of the metadata; empty where it is missing or no text."""
@@ -55,6 +66,11 @@ class GgufHeader:
         """A whole number of the metadata; 0 where it is missing or no number."""
         found = self.metadata.get(key)
         return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+    def length(self, key: str) -> int:
+        """The number of members of an array; 0 where it is missing or no array."""
+        found = self.metadata.get(key)
+        return found[1] if isinstance(found, tuple) else 0
 
 
 def read_gguf(path: str) -> GgufHeader:
@@ -88,7 +104,36 @@ def _open_hint(error: OSError) -> str:
     return "check the path; 'demo' is a model that is always there"
 
 
+def read_gguf_prefix(name: str, data: bytes, size: int) -> GgufHeader | None:
+    """The header from the first bytes of a file of ``size`` bytes; None where the header is longer than ``data``.
+
+    Raises ValueProblem where the file cannot be used as a model, whatever follows. ``name`` is what people call it.
+    """
+    try:
+        return _parse(name, data, size)
+    except _SHORT:
+        if len(data) < size:
+            return None
+        raise _damaged(name) from None
+
+
 def _read(path: str, data: mmap, size: int) -> GgufHeader:
+    try:
+        header = _parse(path, data, size)
+    except _SHORT:
+        raise _damaged(path) from None
+    needed = header.needed_bytes
+    if needed is not None and size < needed:
+        raise ValueProblem(f"{path}: truncated: {size} bytes of {needed} are there", "download the model again")
+    return header
+
+
+def _damaged(path: str) -> ValueProblem:
+    return ValueProblem(f"{path}: the header is damaged or cut off", "download the model again")
+
+
+def _parse(path: str, data: mmap | bytes, size: int) -> GgufHeader:
+    """The header, whether or not the rest of the file is there. Raises IndexError where ``data`` ends too early."""
     magic = data[:4]
     if magic != b"GGUF":
         raise ValueProblem(f"{path}: not a GGUF file", _other_format(magic))
@@ -105,13 +150,13 @@ def _read(path: str, data: mmap, size: int) -> GgufHeader:
         tensor_count, key_count = unpack_from("<QQ", data, 8)
         if key_count > _MOST_KEYS or tensor_count > _MOST_TENSORS:
             raise ValueProblem(f"{path}: the header is damaged", "download the model again")
-        metadata, position = _read_metadata(data, 24, key_count)
-        needed = _read_tensors(data, position, tensor_count, _alignment(metadata))
-    except (struct_error, IndexError, UnicodeDecodeError, OverflowError):
-        raise ValueProblem(f"{path}: the header is damaged or cut off", "download the model again") from None
-    if needed is not None and size < needed:
-        raise ValueProblem(f"{path}: truncated: {size} bytes of {needed} are there", "download the model again")
-    return GgufHeader(version, metadata, tensor_count, needed, size)
+        metadata, arrays, position = _read_metadata(data, 24, key_count)
+        tensors, needed = _read_tensors(data, position, tensor_count, _alignment(metadata), size)
+    except struct_error as problem:
+        raise IndexError(str(problem)) from None
+    except (_DamagedError, OverflowError):
+        raise _damaged(path) from None
+    return GgufHeader(version, metadata, tensor_count, needed, size, arrays, tensors)
 
 
 def _other_format(magic: bytes) -> str:
@@ -129,10 +174,13 @@ def _alignment(metadata: Mapping[str, object]) -> int:
     return alignment if isinstance(alignment, int) and 0 < alignment <= 1 << 20 else 32
 
 
-def _read_metadata(data: mmap, position: int, key_count: int) -> tuple[dict[str, object], int]:
+def _read_metadata(
+    data: mmap | bytes, position: int, key_count: int
+) -> tuple[dict[str, object], dict[str, tuple[int, ...]], int]:
     from struct import unpack_from
 
     metadata: dict[str, object] = {}
+    arrays: dict[str, tuple[int, ...]] = {}
     for _ in range(key_count):
         key, position = _read_text(data, position)
         (kind,) = unpack_from("<I", data, position)
@@ -143,21 +191,23 @@ def _read_metadata(data: mmap, position: int, key_count: int) -> tuple[dict[str,
             (element,) = unpack_from("<I", data, position)
             (count,) = unpack_from("<Q", data, position + 4)
             metadata[key] = ("array", count)
+            if element in _WHOLE and count <= _LONGEST_ARRAY:
+                arrays[key] = unpack_from(f"<{count}{_FIXED[element][0]}", data, position + 12)
             position = _skip_array(data, position + 12, element, count)
         else:
             letter, size = _fixed(kind)
             (metadata[key],) = unpack_from("<" + letter, data, position)
             position += size
-    return metadata, position
+    return metadata, arrays, position
 
 
 def _fixed(kind: int) -> tuple[str, int]:
     if kind not in _FIXED:
-        raise IndexError(kind)
+        raise _DamagedError(kind)
     return _FIXED[kind]
 
 
-def _read_text(data: mmap, position: int) -> tuple[str, int]:
+def _read_text(data: mmap | bytes, position: int) -> tuple[str, int]:
     length = int.from_bytes(data[position : position + 8], "little")
     end = position + 8 + length
     if end > len(data):
@@ -168,9 +218,9 @@ def _read_text(data: mmap, position: int) -> tuple[str, int]:
     return data[position + 8 : end].decode("utf-8", "replace"), end
 
 
-def _skip_array(data: mmap, position: int, element: int, count: int) -> int:
+def _skip_array(data: mmap | bytes, position: int, element: int, count: int) -> int:
     if element == _ARRAY:
-        raise IndexError(position)  # the specification allows nesting, no model uses it
+        raise _DamagedError(element)  # the specification allows nesting, no model uses it
     if element != _STRING:
         position += _fixed(element)[1] * count
     elif count > (len(data) - position) // 8:  # each text takes its length at least
@@ -186,28 +236,49 @@ def _skip_array(data: mmap, position: int, element: int, count: int) -> int:
     return position
 
 
-def _read_tensors(data: mmap, position: int, count: int, alignment: int) -> int | None:
+def _read_tensors(
+    data: mmap | bytes, position: int, count: int, alignment: int, size: int
+) -> tuple[tuple[tuple[str, int], ...], int | None]:
+    """Each tensor's name and bytes, and the size that the file must have (None where a type is unknown)."""
     from struct import unpack_from
 
     if not count:
-        return position  # no data follows, so nothing has to be aligned: a first part may be like this
+        return (), position  # no data follows, so nothing has to be aligned: a first part may be like this
+    tensors: list[tuple[str, int]] = []
+    offsets: list[int] = []
     end: int | None = 0
     for _ in range(count):
-        _, position = _read_text(data, position)
+        name, position = _read_text(data, position)
         (dimension_count,) = unpack_from("<I", data, position)
         if dimension_count > 8:
-            raise IndexError(position)
+            raise _DamagedError(dimension_count)
         shape = unpack_from(f"<{dimension_count}Q", data, position + 4)
         kind, offset = unpack_from("<IQ", data, position + 4 + 8 * dimension_count)
         position += 4 + 8 * dimension_count + 12
+        size_bytes = -1
         if kind not in _BLOCKS:
             end = None
-        elif end is not None:
+        else:
             elements = 1
             for length in shape:
                 elements *= length
             per_block, block_bytes = _BLOCKS[kind]
-            end = max(end, offset + -(-elements // per_block) * block_bytes)
+            size_bytes = -(-elements // per_block) * block_bytes
+            if end is not None and offset + size_bytes > end:
+                end = offset + size_bytes
+        tensors.append((name, size_bytes))
+        offsets.append(offset)
+    start = -(-position // alignment) * alignment
     if end is None:
-        return None
-    return -(-position // alignment) * alignment + end
+        return _with_gaps(tensors, offsets, max(0, size - start)), None
+    return tuple(tensors), start + end
+
+
+def _with_gaps(tensors: list[tuple[str, int]], offsets: list[int], end: int) -> tuple[tuple[str, int], ...]:
+    """Tensors of unknown type take the room up to the next one, or to the ``end`` of the data."""
+    order = sorted({*offsets, end})
+    following = {order[place]: order[place + 1] for place in range(len(order) - 1)}
+    return tuple(
+        (name, taken if taken >= 0 else max(0, following.get(offset, offset) - offset))
+        for (name, taken), offset in zip(tensors, offsets, strict=True)
+    )
