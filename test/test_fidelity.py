@@ -417,6 +417,7 @@ DRY_LINES = {
     "logs": ["logs", "some-name"],
     "info": ["info"],
     "config show": ["config", "show"],
+    "benchmarks list": ["benchmarks", "list"],
     "version": ["version"],
     "help": ["help"],
 }
