@@ -155,8 +155,9 @@ def _best_group(records: Sequence[Measurement], size_bytes: int) -> tuple[tuple[
 
 def _speeds(records: Sequence[Measurement], test: str) -> tuple[Speed, ...]:
     generation = _newest(records, test)
-    # Prompts count only where all backends have read the same.
-    prompts = {each.test for each in records if each.test.startswith("pp")}
+    # Prompts count only where all backends have read the same, and as deep in the context.
+    depth = test.partition("@")[2]
+    prompts = {each.test for each in records if each.test.startswith("pp") and each.test.partition("@")[2] == depth}
     shared = [
         found for found in (_newest(records, name) for name in sorted(prompts)) if found.keys() >= generation.keys()
     ]

@@ -463,9 +463,7 @@ COMMANDS: Mapping[str, Command] = {
     "bench": Command("Measure the speed of a model.", "MODEL", 1, 1, ("benchmark",), starts=True),
     "benchmarks list": Command("List the results of bench.", "", 0, 0),
     "benchmarks show": Command("Print everything about one run of bench.", "ID", 1, 1),
-    "benchmarks compare": Command(
-        "Compare runs of bench, or the newest of each model and back end.", "[ID]...", 0, None
-    ),
+    "benchmarks compare": Command("Compare the speeds of runs of bench.", "[ID]...", 0, None),
     "perplexity": Command("Measure how well a model predicts a text.", "MODEL", 1, 1, starts=True),
     "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
     "ps": Command("List this program's containers.", "", 0, 0, ("containers",)),

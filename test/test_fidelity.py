@@ -56,6 +56,8 @@ SERVER = {
     "interactive": ("--interactive",),
     "keepalive": ("--keepalive", "5m"),
     "format": ("--format", "json"),
+    "plot": ("--plot",),
+    "save": ("--no-save",),
     "file": ("--file", "TEXT"),
     "noout": ("--noout", "x"),
     "api": ("--api", "none"),
