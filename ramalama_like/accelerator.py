@@ -238,7 +238,7 @@ def _candidates(case: Case, winner: _Attempt, attempts: list[_Attempt], *, faste
             elif attempt.backend == CPU:
                 why = "nothing else can be used"
         elif attempt.group is not None and attempt.group.is_like(winner.group):
-            why = f"{cards}{winner.backend} comes first{_preference_why(attempt.group)}"
+            why = f"{cards}{winner.backend} comes first{'' if fastest else _preference_why(attempt.group)}"
         else:
             why = f"{cards}{winner.backend} on {group_name(winner.backend, winner.group)} comes first"
         found.append(Candidate(attempt.backend, attempt is winner, why))

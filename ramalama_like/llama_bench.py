@@ -93,6 +93,7 @@ def _measurement(
 def _options(settings: Settings) -> tuple[str, ...]:
     found = [] if not settings.ngl.value else ["-ngl", settings.ngl.value]
     found += [] if settings.ncmoe.value is None else ["-ncmoe", str(settings.ncmoe.value)]
+    found += [] if not settings.gpu.value else ["--gpu", ",".join(settings.gpu.value)]
     return (*found, *settings.runtime_args.value)
 
 

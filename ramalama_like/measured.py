@@ -26,9 +26,10 @@ SIZE_FACTOR = 2.0
 PROMPT_TOKENS, ANSWER_TOKENS = 512, 256
 MARGIN = 1.05
 CPU = "cpu"
-# Arguments of llama-bench that keep a part of the model, or all of it, away from the accelerator.
+# Arguments of llama-bench that keep a part of the model, or all of it, away from the accelerator; and ours that
+# leaves cards out.
 PARTIAL = ("-ngl", "--n-gpu-layers", "-ncmoe", "--n-cpu-moe", "-ot", "--override-tensor", "-nkvo", "--no-kv-offload",
-           "-dev", "--device", "-nopo", "--no-op-offload")  # fmt: skip
+           "-dev", "--device", "-nopo", "--no-op-offload", "--gpu")  # fmt: skip
 
 
 @value

@@ -41,7 +41,7 @@ class Measurement:
     image_id: str = ""  # of the image's configuration
     threads: int = 0
     ngl: int = -1  # layers that were asked to be on the accelerator; -1: as many as fit
-    options: tuple[str, ...] = ()  # further arguments of llama-bench that the user asked for
+    options: tuple[str, ...] = ()  # what the user asked for besides: arguments of llama-bench, and --gpu
     build_commit: str = ""
     build_number: int = 0
     program_version: str = ""

@@ -213,6 +213,16 @@ def test_nothing_is_kept_where_that_is_not_wanted(
     assert "\nmeasured: cpu\n" in run_cli("explain", "run", model).out
 
 
+def test_what_was_asked_for_besides_is_kept(fake_engine: Install, model: str, radeon: HostFacts, file: Path) -> None:
+    fake_engine("podman-5.4", code="0", output=results(600, 71.4, RADV))
+    line = ("--ngl", "7", "--ncmoe", "2", "--gpu", "0", "--runtime-args", "-fa 1")
+    assert run_cli("bench", "--backend", "vulkan", *line, model).code == 0
+    assert json.loads(file.read_text().splitlines()[0])["options"] == [
+        "-ngl", "7", "-ncmoe", "2", "--gpu", "0", "-fa", "1"
+    ]  # fmt: skip
+    assert "measured: " not in run_cli("explain", "run", model).out
+
+
 def test_where_results_are_kept(fake_engine: Install, model: str, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_engine("podman-5.4", code="0", output=results(80, 20))
     for more, below in (([], "data/ramalama/benchmarks"), (["--store", f"{world}/store"], "store/benchmarks")):

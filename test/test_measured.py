@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from harness import HOSTS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramalama_like.facts import Gpu, HostFacts
+from ramalama_like.accelerator import Accelerator, choose_accelerator
+from ramalama_like.facts import EngineFacts, Gpu, HostFacts
 from ramalama_like.measured import Measured, Speed, card_keys, driver_keys, family_key, host_key, prefer
 from ramalama_like.measurement import Measurement
+from ramalama_like.options import Setting
+from ramalama_like.probe import probe
 from ramalama_like.value import replace
 
 HOST = "amd64 + 1002:150e gfx1150"
@@ -114,7 +118,9 @@ def test_only_the_major_number_of_a_driver_matters_and_never_for_the_processor()
         assert len(found.speeds) == count
 
 
-@pytest.mark.parametrize("options", [("-ngl", "0"), ("--n-cpu-moe", "3"), ("-p", "512", "-dev", "Vulkan1")])
+@pytest.mark.parametrize(
+    "options", [("-ngl", "0"), ("--n-cpu-moe", "3"), ("-p", "512", "-dev", "Vulkan1"), ("--gpu", "1")]
+)
 def test_what_kept_a_part_away_from_the_card_does_not_count(options: tuple[str, ...]) -> None:
     assert ask(*(replace(record, options=options) for record in VULKAN)) is None
 
@@ -189,3 +195,62 @@ def test_what_stands_for_a_program() -> None:
                        ("a/b:tag@sha256:00", "a/b")):  # fmt: skip
         assert family_key(family="ramalama", image=image, native=False) == key
     assert family_key(family="ramalama", image="x", native=True) == "native"
+
+
+# What the choice makes of it.
+
+
+def choose(
+    host: str, speeds: dict[str, float], backend: str = "auto", gpus: tuple[str, ...] = (), **environment: str
+) -> Accelerator:
+    known = [Speed(name, speed, 0.0, "2026-11-30") for name, speed in speeds.items()]
+    measured = Measured(tuple(sorted(known, key=lambda speed: speed.seconds)), "MEASURED")
+    return choose_accelerator(
+        backend=Setting(backend, "default" if backend == "auto" else "--backend"), devices=Setting(()),
+        keep_groups=Setting(False), gpus=Setting(gpus, "--gpu"), facts=probe(str(HOSTS / host)),
+        engine=EngineFacts("podman"), family="ramalama", environment=environment, measured=measured if speeds else None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("host", "speeds", "backend"),
+    [
+        ("two-mi300x", {}, "vulkan"),
+        ("two-mi300x", {"rocm": 92, "vulkan": 71}, "rocm"),
+        ("two-mi300x", {"rocm": 72, "vulkan": 71}, "vulkan"),
+        ("two-mi300x", {"rocm": 92, "cpu": 10}, "vulkan"),
+        ("two-mi300x", {"vulkan": 71, "cpu": 200, "rocm": 92}, "cpu"),
+        ("radeon-890m", {"rocm": 92, "vulkan": 71}, "vulkan"),
+        ("rtx-4090", {"vulkan": 200, "cuda": 100}, "vulkan"),
+        ("rtx-4090-without-cdi", {"cuda": 100, "cpu": 5}, "cpu"),
+        ("no-gpu", {"vulkan": 100, "cpu": 5}, "cpu"),
+    ],
+)
+def test_what_can_be_used_is_weighed_and_nothing_else(host: str, speeds: dict[str, float], backend: str) -> None:
+    chosen, otherwise = choose(host, speeds), choose(host, {})
+    assert chosen.backend == backend
+    assert [each.backend for each in chosen.candidates if each.chosen] == [backend]
+    assert sorted(each.backend for each in chosen.candidates) == sorted(each.backend for each in otherwise.candidates)
+    assert chosen.why.endswith("; MEASURED") is bool(speeds)
+    moved = f"{backend} is faster here than {otherwise.backend}, the first choice otherwise; MEASURED"
+    assert (chosen.why == moved) is (backend != otherwise.backend)
+    assert chosen.warnings == (otherwise.warnings if backend != "cpu" or otherwise.backend == "cpu" else ())
+    for explicit in ("vulkan", "rocm", "cpu"):
+        asked, without = choose(host, speeds, explicit), choose(host, {}, explicit)
+        assert replace(asked, candidates=()) == replace(without, candidates=())
+
+
+def test_the_reasons_of_all() -> None:
+    chosen = choose("two-mi300x", {"vulkan": 71, "rocm": 92})
+    cards = chosen.name
+    assert [(each.backend, each.why) for each in chosen.candidates][:2] == [
+        ("rocm", f"the fastest here for {cards}, as bench has measured"),
+        ("vulkan", f"{cards}: rocm comes first"),
+    ]
+
+
+def test_the_processor_never_takes_the_place_of_cards_that_were_chosen() -> None:
+    speeds = {"cpu": 200.0, "rocm": 92.0, "vulkan": 71.0}
+    assert choose("two-mi300x", speeds).backend == "cpu"
+    assert choose("two-mi300x", speeds, gpus=("0",)).backend == "rocm"
+    assert choose("two-mi300x", speeds, HIP_VISIBLE_DEVICES="1").backend == "rocm"
