@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -403,9 +406,6 @@ def test_the_plot(fake_engine: Install, model: str, radeon: HostFacts) -> None:
 def on_a_terminal(*argv: str, **variables: str) -> str:
     """What a command line shows on a terminal of 80 columns."""
     import fcntl
-    import struct
-    import subprocess
-    import sys
     import termios
 
     ours, theirs = os.openpty()
@@ -451,3 +451,24 @@ def test_a_terminal_of_80_columns(fake_engine: Install, model: str, world: Path)
     assert "█" not in on_a_terminal("bench", "--no-save", str(long)), "one back end is not worth a plot"
     assert on_a_terminal(*line, "--format", "json")[0] == "["
     assert "#####" in on_a_terminal(*line, PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+
+
+def test_a_start_without_results_reads_and_imports_nothing_for_them(fake_engine: Install, model: str, file: Path
+                                                                    ) -> None:  # fmt: skip
+    """Parsing JSON is slow to import: whoever never measures does not pay for it."""
+    fake_engine("podman-5.4").make_known()
+    program = (
+        "import sys\nfrom ramalama_like.main import run_argv\n"
+        "assert run_argv(['--dryrun', 'serve', sys.argv[1]]) == 0\n"
+        "print(sorted({'json', 'ramalama_like.measured', 'ramalama_like.result_store'} & set(sys.modules)),"
+        " file=sys.stderr)\n"
+    )
+
+    def imported() -> str:
+        done = subprocess.run([sys.executable, "-c", program, model], capture_output=True, text=True, check=True)
+        return done.stderr.splitlines()[-1]
+
+    assert imported() == "[]"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert imported() == "['ramalama_like.measured', 'ramalama_like.result_store']", "an empty file needs no parser"
