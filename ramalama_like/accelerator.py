@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ramalama_like.cards import Group
     from ramalama_like.facts import EngineFacts, Gpu, HostFacts
+    from ramalama_like.measured import Measured
     from ramalama_like.options import Setting
 
 
@@ -91,13 +92,15 @@ def choose_accelerator(
     engine: EngineFacts,
     family: str,
     environment: Mapping[str, str],
+    measured: Measured | None = None,
 ) -> Accelerator:
     """Choose the accelerator for a host, an engine and a family of images.
 
     ``environment`` holds the user's variables that ``gpu_variables`` names. ``devices`` matters only where it is
     ``none`` alone; other devices are passed besides the accelerator's. ``gpus`` are selectors of cards
-    (gpu_selectors.py). Raises ValueProblem where a variable or selector names none of the cards that are known, or
-    cards that cannot be used.
+    (gpu_selectors.py). ``measured`` may put another backend that can be used before the first choice of ``auto``.
+    Raises ValueProblem where a variable or selector names none of the cards that are known, or cards that cannot be
+    used.
     """
     wanted = canonical_backend(backend.value)
     variables = {name: environment[name] for name in gpu_variables() if environment.get(name)}
@@ -109,13 +112,17 @@ def choose_accelerator(
         return _choose_nothing(wanted, backend, devices)
     groups = find_groups(case, wanted, strict=True)
     attempts = _attempts(case, groups if wanted == AUTO else find_groups(case, AUTO, strict=False))
-    auto = next(attempt for attempt in attempts if not attempt.against)
+    first = next(attempt for attempt in attempts if not attempt.against)
+    auto, attempts = _put_fastest_first(first, attempts, measured)
     if wanted == AUTO:
         _refuse_lost_selection(auto, groups, attempts)
         chosen, group = auto.backend, auto.group
         why = _auto_why(auto, attempts, unseen_note(case))
+        if measured and len(measured.speeds) > 1:
+            faster = f"{chosen} is faster here than {first.backend}, the first choice otherwise"
+            why = f"{why if auto is first else faster}; {measured.why}"
         warnings = _unused_warnings(auto, attempts)
-        candidates = _candidates(case, auto, attempts)
+        candidates = _candidates(case, auto, attempts, fastest=auto is not first)
     else:
         chosen = wanted
         group, against = _obey(case, wanted, groups)
@@ -204,7 +211,29 @@ def _attempts(case: Case, groups: list[Group]) -> list[_Attempt]:
     return found
 
 
-def _candidates(case: Case, winner: _Attempt, attempts: list[_Attempt]) -> list[Candidate]:
+def _put_fastest_first(
+    winner: _Attempt, attempts: list[_Attempt], measured: Measured | None
+) -> tuple[_Attempt, list[_Attempt]]:
+    """The winner and the order of attempts after measured speeds have had their say.
+
+    Only what can be used for the winner's own cards is weighed against it; and the processor, unless the user has
+    chosen these cards.
+    """
+    free = winner.group is None or winner.group.selection is None
+    rivals = {
+        attempt.backend: attempt
+        for attempt in attempts
+        if not attempt.against and (free if attempt.group is None else attempt.group.is_like(winner.group))
+    }
+    best = rivals.get(measured.faster(winner.backend, rivals)) if measured else None
+    if best is None:
+        return winner, attempts
+    rest = [attempt for attempt in attempts if attempt is not best]
+    place = rest.index(winner)
+    return best, [*rest[:place], best, *rest[place:]]
+
+
+def _candidates(case: Case, winner: _Attempt, attempts: list[_Attempt], *, fastest: bool = False) -> list[Candidate]:
     """Every attempt with its reason."""
     found: list[Candidate] = []
     for attempt in attempts:
@@ -213,10 +242,12 @@ def _candidates(case: Case, winner: _Attempt, attempts: list[_Attempt]) -> list[
             why = cards + attempt.against[0]
         elif attempt is winner:
             why = f"the first choice that can be used for {group_name(attempt.backend, attempt.group)}"
-            if attempt.backend == CPU:
+            if fastest:
+                why = f"the fastest here for {group_name(attempt.backend, attempt.group)}, as bench has measured"
+            elif attempt.backend == CPU:
                 why = "nothing else can be used"
         elif attempt.group is not None and attempt.group.is_like(winner.group):
-            why = f"{cards}{winner.backend} comes first{_preference_why(attempt.group)}"
+            why = f"{cards}{winner.backend} comes first{'' if fastest else _preference_why(attempt.group)}"
         else:
             why = f"{cards}{winner.backend} on {group_name(winner.backend, winner.group)} comes first"
         found.append(Candidate(attempt.backend, attempt is winner, why))

@@ -38,16 +38,21 @@ def checked(option: Option, found: Found, home: str) -> Any:
         if folder == "" and option.kind in ("list", "table"):
             raw = _structured(option.kind, _text(raw))
         fit = _CHECKS[option.kind](raw, option)
-        if option.choices and fit not in option.choices and (fit or option.kind != "dryrun"):
-            from difflib import get_close_matches
-
-            near = get_close_matches(str(fit), option.choices, 1)
-            raise ValueProblem(f"{quoted(fit)} is not one of {', '.join(_nearest_first(fit, option.choices))}",
-                               f"did you mean {near[0]}?" if near else "")  # fmt: skip
+        for word in str(fit).split(",") if option.kind == "names" else (fit,):
+            if option.choices and word not in option.choices and (word or option.kind != "dryrun"):
+                raise _no_choice(word, option.choices)
     except ValueProblem as why:
         # Where nothing better is known, what the option is for helps most.
         raise ValueProblem(f"{name}: {why}", why.hint or f"{option.help[0].lower()}{option.help[1:]}") from None
     return fit
+
+
+def _no_choice(word: object, choices: tuple[str, ...]) -> ValueProblem:
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(word), choices, 1)
+    return ValueProblem(f"{quoted(word)} is not one of {', '.join(_nearest_first(word, choices))}",
+                        f"did you mean {near[0]}?" if near else "")  # fmt: skip
 
 
 def _text(raw: object, *_: object) -> str:
@@ -145,6 +150,11 @@ def _texts(raw: object, *_: object) -> tuple[str, ...]:
     return tuple(_text(member) for member in raw)
 
 
+def _names(raw: object, *_: object) -> str:
+    """One name or several, each once, without the blanks around them."""
+    return ",".join(dict.fromkeys(name.strip() for name in _text(raw).split(",")))
+
+
 def _words(raw: object, *_: object) -> tuple[str, ...]:
     return tuple(word for text in _texts(raw) for word in split_words(text))
 
@@ -227,6 +237,7 @@ _CHECKS: Mapping[str, Callable[[object, Option], object]] = {
     "bool": _truth,
     "flag": _truth,
     "list": _texts,
+    "names": _names,
     "args": _words,
     "table": _table,
     "layers": _layers,

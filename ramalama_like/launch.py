@@ -18,23 +18,39 @@ if TYPE_CHECKING:
 def prepare(request: Request) -> Decided | None:
     """The plan to execute, with its warnings told; None after a dry run, which has shown it."""
     decided = pipeline.decide(request)
-    for warning in (*decided.loaded.warnings, *decided.plan.warnings):
-        ui.warn(warning)
-    if decided.plan.engine.kind == "none":
-        ui.say(f"Running without a container: {decided.plan.engine.why}")
+    tell_warnings((decided,))
     dryrun = decided.loaded.settings.dryrun.value
     if dryrun:
         show(decided.plan, dryrun)
         return None
-    required = decided.loaded.settings.require_gpu
-    if required.value:
-        from ramalama_like.proof import refuse_cpu_plan
-
-        refuse_cpu_plan(decided.plan.accelerator, required.origin)
     pipeline.check_executable(request, decided)
     _announce_fit(request, decided.plan)
     _announce_port(request, decided)
     return decided
+
+
+def tell_warnings(all_decided: Sequence[Decided]) -> None:
+    """What there is to be said about plans before they are executed, each sentence once."""
+    told = [text for decided in all_decided for text in (*decided.loaded.warnings, *decided.plan.warnings)]
+    for warning in dict.fromkeys(told):
+        ui.warn(warning)
+    if all_decided and all_decided[0].plan.engine.kind == "none":
+        ui.say(f"Running without a container: {all_decided[0].plan.engine.why}")
+
+
+def show_several(plans: Sequence[Plan], form: str) -> None:
+    """The dry run of a command that executes several plans: one after the other as lines, or as a list in JSON."""
+    if form != "json":
+        for plan in plans:
+            show(plan, form)
+        return
+    import json
+
+    from ramalama_like.render.document import render_document
+
+    ui.write(json.dumps([render_document(plan) for plan in plans], indent=2) + "\n")
+    for plan in plans[:1]:  # they have the same models
+        _tell_notes(plan)
 
 
 def show(plan: Plan, form: str) -> None:
@@ -50,6 +66,10 @@ def show(plan: Plan, form: str) -> None:
         from ramalama_like.render.shell import render_shell
 
         ui.write(render_shell(render_steps(plan)))
+    _tell_notes(plan)
+
+
+def _tell_notes(plan: Plan) -> None:
     if plan.fit and plan.fit.verdict == NEVER:
         ui.say(f"Note: {plan.model.reference} does not fit into memory, so only --force would start it")
     for model in (plan.model, plan.draft):

@@ -6,7 +6,7 @@ reads anything, so it may be imported on every path.
 
 Kinds of value: ``str``, ``int``, ``float``, ``bool`` (takes a word such as ``on`` or ``false``), ``flag`` (takes
 none), ``size`` (8g, 512m: a number of bytes), ``list`` (repeatable), ``args`` (repeatable, each split as a shell
-would), ``table`` (files only).
+would), ``table`` (files only), ``names`` (some of the choices, separated by commas).
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
 FITTED = (*TOOLS, "fit")
+JSON_TOO = ("fit", "ps", "version", "config show", "benchmarks list", "benchmarks show", "benchmarks compare")
 
 
 def option(
@@ -137,8 +138,9 @@ class Settings:
 
     # Which accelerator and image.
     backend: Setting[str] = option(
-        "auto", "--backend", key="runtimes.llama_cpp.backend", choices=BACKENDS, variables=("RAMALAMA_BACKEND",),
-        on=FITTED, group="Accelerator and image", help="Accelerator back end; every name is accepted on every host.",
+        "auto", "--backend", kind="names", key="runtimes.llama_cpp.backend", choices=BACKENDS,
+        variables=("RAMALAMA_BACKEND",), on=FITTED, group="Accelerator and image",
+        help="Accelerator back end; every name is accepted on every host. bench takes several: vulkan,rocm,cpu.",
     )  # fmt: skip
     gpu: Setting[tuple[str, ...]] = option(
         (), "--gpu", kind="list", key="gpu", on=FITTED, group="Accelerator and image", metavar="SEL",
@@ -346,14 +348,39 @@ class Settings:
 
     # One command each.
     format: Setting[str] = option(
-        "table", "--format", on=("bench",), choices=("table", "json"), help="Form of the result."
+        "table", "--format", on=("bench", "benchmarks list"), choices=("table", "json"), help="Form of the result."
+    )
+    plot: Setting[bool | None] = option(
+        None, "--plot", kind="flag", on=("bench",), off_flags=("--no-plot",),
+        help="Draw bars below the table; the default is to draw them on a terminal.",
+    )  # fmt: skip
+    save: Setting[bool | None] = option(
+        None, "--save", kind="flag", on=("bench",), off_flags=("--no-save",),
+        help="Keep the results, for `benchmarks` and for the choice of a back end; the default is to keep them.",
+    )  # fmt: skip
+    benchmarks_disable: Setting[bool] = option(
+        False, kind="bool", key="benchmarks.disable", on=(), help="Neither keep results of bench nor go by them."
+    )
+    benchmarks_folder: Setting[str] = option(
+        "", kind="path", key="benchmarks.storage_folder", on=(), help="Folder for the results of bench."
+    )
+    only_model: Setting[str] = option(
+        "", "--model", "-m", on=("benchmarks list", "benchmarks compare"), help="Only results of this model."
+    )
+    only_backend: Setting[str] = option(
+        "", "--backend", kind="names", on=("benchmarks list", "benchmarks compare"), choices=BACKENDS[1:],
+        metavar="NAME", help="Only results of these back ends.",
+    )  # fmt: skip
+    limit: Setting[int | None] = option(
+        None, "--limit", kind="int", minimum=0, on=("benchmarks list",), metavar="N", help="At most N runs."
+    )
+    offset: Setting[int] = option(
+        0, "--offset", kind="int", minimum=0, on=("benchmarks list",), metavar="N", help="Leave the newest N runs out."
     )
     file: Setting[str] = option(
         "", "--file", kind="path", on=("perplexity",), metavar="FILE", help="Text whose perplexity is measured."
     )
-    json: Setting[bool] = option(
-        False, "--json", kind="flag", on=("fit", "ps", "version", "config show"), help="Print JSON."
-    )
+    json: Setting[bool] = option(False, "--json", kind="flag", on=JSON_TOO, help="Print JSON.")
     ps_format: Setting[str] = option(
         "", "--format", on=("ps",), metavar="FORMAT", help="json, or a template of the engine's own ps."
     )
@@ -431,7 +458,7 @@ def global_options() -> Mapping[str, Option]:
 DORMANT_KEYS = (
     "carimage", "convert_type", "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
     "rag_image", "tempdir", "tools_image", "tools_images", "transport", "verify",
-    "benchmarks.storage_folder", "benchmarks.disable", "user.no_missing_gpu_prompt", "provider.openai.api_key",
+    "user.no_missing_gpu_prompt", "provider.openai.api_key",
     "http_client.max_retries", "http_client.max_retry_delay",
     "runtimes.llama_cpp.gguf_quantization_mode", "runtimes.mlx.temp",
 )  # fmt: skip
@@ -454,6 +481,9 @@ COMMANDS: Mapping[str, Command] = {
     "run": Command("Run a model and talk to it.", "MODEL [PROMPT]...", 1, None, starts=True),
     "serve": Command("Serve a model over HTTP.", "MODEL...", 1, None, starts=True),
     "bench": Command("Measure the speed of a model.", "MODEL", 1, 1, ("benchmark",), starts=True),
+    "benchmarks list": Command("List the results of bench.", "", 0, 0),
+    "benchmarks show": Command("Print everything about one run of bench.", "ID", 1, 1),
+    "benchmarks compare": Command("Compare the speeds of runs of bench.", "[ID]...", 0, None),
     "perplexity": Command("Measure how well a model predicts a text.", "MODEL", 1, 1, starts=True),
     "fit": Command("Tell how much memory a model needs, and whether it fits.", "MODEL", 1, 1),
     "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
@@ -469,7 +499,6 @@ COMMANDS: Mapping[str, Command] = {
 
 # Commands of the dialect that this version refuses by name: the reason.
 COMMANDS_NOT_YET: Mapping[str, str] = {
-    "benchmarks": "stored benchmarks are not built yet",
     "convert": "converting models is not built yet",
     "daemon": "the daemon is not built yet",
     "inspect": "inspecting models is not built yet",

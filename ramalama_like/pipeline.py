@@ -10,6 +10,7 @@ import sys
 
 from ramalama_like import planner, settings
 from ramalama_like.accelerator import choose_accelerator, gpu_variables
+from ramalama_like.cards import AUTO
 from ramalama_like.errors import EngineError, ValueProblem
 from ramalama_like.fit_words import refuse_unfit
 from ramalama_like.models import resolve_model
@@ -18,12 +19,14 @@ from ramalama_like.probe import probe
 from ramalama_like.probe.engine import ask_cdi_directories, probe_engine
 from ramalama_like.probe.ports import find_free_port, port_is_free
 from ramalama_like.probe.sockets import folder_is_free
+from ramalama_like.request import Given
 from ramalama_like.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ramalama_like.accelerator import Accelerator
     from ramalama_like.facts import EngineFacts, HostFacts
+    from ramalama_like.measured import Measured
     from ramalama_like.model import Model
     from ramalama_like.options import Settings
     from ramalama_like.plan import Plan
@@ -110,9 +113,42 @@ def _oci_runtime(merged: Settings, facts: HostFacts) -> str:
     return probe_oci_runtime(settings.variable, settings.home_dir(), settings.find_program)
 
 
+def split_backends(request: Request) -> tuple[Request, ...]:
+    """One request for each back end where several were asked for, which only ``bench`` allows."""
+    if request.command != "bench":
+        return (request,)
+    backend = settings.load_settings(request).settings.backend
+    names = backend.value.split(",")
+    if len(names) == 1:
+        return (request,)
+    return tuple(replace(request, given={**request.given, "backend": Given(name, backend.origin)}) for name in names)
+
+
+def find_measured(merged: Settings, facts: HostFacts, engine: EngineFacts, model: Model) -> Measured | None:
+    """What ``bench`` has measured on such a machine with a model of this size, where it may decide."""
+    if merged.backend.value != AUTO or merged.benchmarks_disable.value or not model.size_bytes:
+        return None
+    path = settings.results_file(merged)
+    if not os.path.exists(path):  # the usual case, which should cost nothing
+        return None
+    from time import gmtime, strftime
+
+    from ramalama_like.measured import driver_keys, family_key, host_key, prefer
+    from ramalama_like.result_store import recent_results
+
+    family = family_key(family=merged.image_family.value, image=merged.image.value, native=engine.kind == "none")
+    return prefer(recent_results(path), host=host_key(facts), drivers=driver_keys(facts), family=family,
+                  size_bytes=model.size_bytes, now=strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()))  # fmt: skip
+
+
 def check_executable(request: Request, decided: Decided) -> None:
     """Raise what forbids the execution of a plan that may well be shown."""
     plan = decided.plan
+    required = decided.loaded.settings.require_gpu
+    if required.value:
+        from ramalama_like.proof import refuse_cpu_plan
+
+        refuse_cpu_plan(plan.accelerator, required.origin)
     if COMMANDS[request.command].starts and not decided.facts.is_this_machine:
         raise ValueProblem("--host-facts decides for another machine, so nothing can be started",
                            "add --dryrun to see the commands")  # fmt: skip
@@ -135,7 +171,7 @@ def _situation(request: Request, merged: Settings, facts: HostFacts, engine: Eng
         port=port, port_origin=origin, runtime_dir=runtime_dir, program=own_program(),
         environment=settings.collect_gpu_environment(gpu_variables()),
         native_server=_native_server() if native and request.command in ("run", "serve") else ("llama-server",),
-        native_tools=_native_tools() if native else {},
+        native_tools=_native_tools() if native else {}, measured=find_measured(merged, facts, engine, model),
     )  # fmt: skip
 
 

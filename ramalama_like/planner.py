@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ramalama_like.facts import EngineFacts, HostFacts
     from ramalama_like.fit import Fit
     from ramalama_like.image import Image
+    from ramalama_like.measured import Measured
     from ramalama_like.model import Model
     from ramalama_like.options import Setting, Settings
     from ramalama_like.request import Request
@@ -55,6 +56,7 @@ class Situation:
     program: tuple[str, ...]  # how this program is started
     native_server: tuple[str, ...] = ("llama-server",)  # how llama.cpp's server is started without an engine
     native_tools: Mapping[str, str] = {}  # llama.cpp's other programs on PATH
+    measured: Measured | None = None  # what bench has found out about such a model on this machine
     terminal_input: bool = True  # standard input is a terminal: no prompt comes from there
 
 
@@ -71,6 +73,7 @@ def make_plan(
     accelerator = choose_accelerator(
         backend=settings.backend, devices=settings.device, keep_groups=settings.keep_groups, gpus=settings.gpu,
         facts=facts, engine=engine, family=settings.image_family.value, environment=situation.environment,
+        measured=situation.measured,
     )  # fmt: skip
     draw = _Drawing(request, settings, facts, engine, model, draft, situation, accelerator)
     return draw.native() if engine.kind == "none" else draw.contained()
@@ -381,6 +384,10 @@ class _Drawing:
             ("accelerator", f"{accelerator.backend} ({accelerator.name})", accelerator.why, accelerator.origin),
         ]
         rows += [(f"device {node}", "passed", how, "default") for node, how in accelerator.access]
+        measured = self.situation.measured
+        if measured:
+            known = ", ".join(speed.backend for speed in measured.speeds)
+            rows.append(("measured", known or "nothing", "; ".join((measured.why, *measured.notes)), "default"))
         if image:
             rows.append(("image", image.ref, image.why, image.origin))
         if container:

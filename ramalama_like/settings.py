@@ -113,6 +113,9 @@ def _refuse_unbuilt(request: Request, settings: Settings, warnings: list[str]) -
         raise NotBuiltYet(f"{settings.runtime.origin}: runtime {settings.runtime.value} comes in a later version")
     if settings.api.value != "none" and starts:
         raise NotBuiltYet(f"{settings.api.origin}: API {settings.api.value} comes in a later version")
+    if "," in settings.backend.value and command not in ("bench", "config show"):
+        raise ValueProblem(f"{settings.backend.origin}: {settings.backend.value}: only bench takes several back ends",
+                           "name one of them")  # fmt: skip
 
 
 # Files.
@@ -297,6 +300,15 @@ def default_store(environ: Mapping[str, str] | None = None) -> str:
     if os.getuid() == 0:
         return "/var/lib/ramalama"
     return f"{_xdg('XDG_DATA_HOME', '.local/share', environ)}/ramalama"
+
+
+def results_file(settings: Settings, environ: Mapping[str, str] | None = None) -> str:
+    """The file that keeps the results of ``bench``. It may not exist yet."""
+    folder = settings.benchmarks_folder.value
+    if not folder:
+        own = f"{_xdg('XDG_DATA_HOME', '.local/share', environ)}/ramalama"
+        folder = f"{settings.store.value or own}/benchmarks"
+    return f"{folder}/results.jsonl"
 
 
 def _xdg(name: str, below_home: str, environ: Mapping[str, str] | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from ramalama_like.errors import AppError
 
@@ -66,8 +67,12 @@ def spelled(text: str) -> str:
     )
 
 
-def table(heading: Sequence[str], rows: Iterable[Sequence[str]], *, show_heading: bool = True) -> None:
-    """Print rows in columns that fit the terminal, or unshortened where standard output is none."""
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]], *, show_heading: bool = True,
+          flexible: Sequence[str] = ()) -> None:  # fmt: skip
+    """Print rows in columns that fit the terminal, or unshortened where standard output is none.
+
+    Columns of the names in ``flexible`` give way before any other is shortened.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -76,9 +81,10 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]], *, show_heading
     console = Console(highlight=False, soft_wrap=False, width=None if terminal else 10_000)
     grid = Table(box=None, pad_edge=False, show_header=show_heading, header_style="")
     for name in heading:
-        grid.add_column(name, overflow="ellipsis" if terminal else "fold", no_wrap=terminal)
+        grid.add_column(name, overflow="ellipsis" if terminal else "fold", no_wrap=terminal and name not in flexible)
     for row in rows:
-        grid.add_row(*(Text(one_line(cell)) for cell in row))
+        # The cells do not wrap either, though their column may be made narrower.
+        grid.add_row(*(Text(one_line(cell), no_wrap=terminal, overflow="ellipsis") for cell in row))
     with console.capture() as captured:
         console.print(grid)
     write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
@@ -90,6 +96,19 @@ def is_terminal(descriptor: int) -> bool:
         return os.isatty(descriptor)
     except OSError:
         return False
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, or 80 where standard output is none."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size((80, 24)).columns
+
+
+def speaks_unicode() -> bool:
+    """Whether standard output takes more than ASCII."""
+    encoding = sys.stdout.encoding if sys.stdout else ""
+    return "utf" in (encoding or "").lower()
 
 
 def _tell(text: str) -> None:

@@ -87,7 +87,10 @@ def test_the_exact_text() -> None:
         "temp = 0.5  # --temp",
     ):
         assert line in lines
-    assert lines[-3:] == ["[ramalama.images]", "# $RAMALAMA_IMAGES", '"a b" = "c"']
+    start = lines.index("[ramalama.images]")
+    assert lines[start : start + 3] == ["[ramalama.images]", "# $RAMALAMA_IMAGES", '"a b" = "c"']
+    start = lines.index("[ramalama.benchmarks]")
+    assert lines[start + 1 : start + 3] == ["# disable = false  # default", "# storage_folder is not set  # default"]
     assert "# api_key is not set\n" in show_config(load({}))
 
 
@@ -95,7 +98,8 @@ def test_every_key_is_shown() -> None:
     text = show_config(load({}))
     commented = "\n".join(line.removeprefix("# ") for line in text.splitlines() if " is not " not in line)
     shown = tomllib.loads(commented)["ramalama"]
-    flat = {k: v for k, v in shown.items() if k != "runtimes"}
+    flat = {k: v for k, v in shown.items() if k not in ("runtimes", "benchmarks")}
+    flat |= {f"benchmarks.{k}": v for k, v in shown["benchmarks"].items()}
     flat |= {f"runtimes.llama_cpp.{k}": v for k, v in shown["runtimes"]["llama_cpp"].items()}
     expected = {o.key: o.default for o in KEYED.values() if o.default not in (None, "", {})}
     assert flat == {key: list(v) if isinstance(v, tuple) else v for key, v in expected.items()}

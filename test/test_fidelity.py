@@ -56,6 +56,8 @@ SERVER = {
     "interactive": ("--interactive",),
     "keepalive": ("--keepalive", "5m"),
     "format": ("--format", "json"),
+    "plot": ("--plot",),
+    "save": ("--no-save",),
     "file": ("--file", "TEXT"),
     "noout": ("--noout", "x"),
     "api": ("--api", "none"),
@@ -422,6 +424,7 @@ DRY_LINES = {
     "info": ["info"],
     "fit": ["fit", "demo"],
     "config show": ["config", "show"],
+    "benchmarks list": ["benchmarks", "list"],
     "version": ["version"],
     "help": ["help"],
 }

@@ -96,8 +96,10 @@ def test_help_shows_every_option(name: str) -> None:
 
 def test_help_of_the_program_lists_the_commands() -> None:
     text = show_help()
+    names = {name: ", ".join((name, *command.aliases)) for name, command in COMMANDS.items()}
+    width = max(map(len, names.values()))
     for name, command in COMMANDS.items():
-        assert f"\n  {', '.join((name, *command.aliases)):16}  {command.summary}\n" in text
+        assert f"\n  {names[name]:{width}}  {command.summary}\n" in text
 
 
 def test_an_option_in_full() -> None:

@@ -22,14 +22,15 @@ FILES = {
 
 # A layer's modules by the beginning of their names below the package, and the layers that each may import.
 LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
-    "values": (("value", "errors", "options", "request", "facts", "reference", "model", "plan", "shape"), {"values"}),
+    "values": (("value", "errors", "options", "request", "facts", "reference", "model", "plan", "shape",
+                "measurement"), {"values"}),
     "data": (("data",), {"values", "data"}),
     "thought": (("accelerator", "limits", "access", "cards", "gpu_selectors", "selection", "suitability", "passage",
                  "image", "planner", "causes", "proof", "server_log", "fit", "fit_words", "memory", "memory_options",
-                 "runtimes"), {"values", "data", "thought"}),
+                 "measured", "llama_bench", "runtimes"), {"values", "data", "thought"}),
     "spelling": (("render",), {"values", "data", "spelling"}),
-    "doors": (("process", "settings", "checks", "toml_lines", "toml_files", "user_tables", "probe", "models",
-               "chat.client"), {"values", "data", "doors"}),
+    "doors": (("process", "settings", "checks", "toml_lines", "toml_files", "user_tables", "result_store", "probe",
+               "models", "chat.client"), {"values", "data", "doors"}),
     "face": (("ui", "chat"), {"values", "face"}),
     "edge": (("cli", "main", "__main__", "pipeline", "launch", "execute", "containers"),
              {"values", "data", "thought", "spelling", "doors", "face", "edge"}),

@@ -224,6 +224,7 @@ any = "thing"
         "store": (f"{tmp_path}/models", f"{file}:7"),
         "ngl": ("all", f"{file}:12"),
         "temp": (1.0, f"{file}:13"),
+        "benchmarks_disable": (True, f"{file}:19"),
     }
     assert loaded.warnings == (
         f"{file}:1: outside is not in the table [ramalama] and has no effect",

@@ -22,7 +22,13 @@ def execute(request: Request) -> int:
         raise UsageError(f"{inner.command} decides nothing that could be explained", f"explain one of: {able}")
     # Global options before `explain` count for the command, below its own.
     inner = type(inner)(inner.command, inner.arguments, {**request.given, **inner.given})
-    decided = pipeline.decide(inner)
+    for number, single in enumerate(pipeline.split_backends(inner)):
+        ui.write("\n" * bool(number) + "".join(f"{ui.spelled(line)}\n" for line in _lines(single)))
+    return 0
+
+
+def _lines(request: Request) -> list[str]:
+    decided = pipeline.decide(request)
     plan = decided.plan
     lines = []
     for what, value, why, origin in plan.decisions:
@@ -34,5 +40,4 @@ def execute(request: Request) -> int:
     lines += [f"warning: {warning}" for warning in (*decided.loaded.warnings, *plan.warnings)]
     lines += [f"configuration: {file}" for file in decided.loaded.files]
     lines += [f"step {number}: {render_line(step.argv)}" for number, step in enumerate(render_steps(plan), 1)]
-    ui.write("".join(f"{ui.spelled(line)}\n" for line in lines))
-    return 0
+    return lines

@@ -163,12 +163,42 @@ def test_serve_in_the_background_then_logs_and_stop(user: User, port: int) -> No
     assert user.types("stop", "--ignore", name).returncode == 0
 
 
+def test_bench_measures_each_back_end_and_the_choice_tells_of_it(user: User) -> None:
+    """On a machine without a card: the run with vulkan is one of the processor, and does not count."""
+    done = user.types("bench", "--backend", "cpu,vulkan", "demo", "--plot", "--runtime-args", "-p 16 -n 8 -r 1")
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[3:4] for line in done.stdout.splitlines()[:3]] == [["device"], ["cpu"], ["vulkan"]]
+    assert "generation, tokens per second (tg8)\n  cpu    █" in done.stdout
+    listed = json.loads(user.types("benchmarks", "list", "--json").stdout)
+    assert [(each["backend"], each["test"]) for each in listed] == [
+        ("vulkan", "pp16"), ("vulkan", "tg8"), ("cpu", "pp16"), ("cpu", "tg8")
+    ]  # fmt: skip
+    shown = json.loads(user.engine.run("image", "inspect", user.engine.image, check=True).stdout)[0]
+    for each in listed:
+        assert each["image"] == user.engine.image
+        assert each["image_id"].removeprefix("sha256:") == shown["Id"].removeprefix("sha256:")
+        assert each["image_digest"] == shown.get("Digest", "")
+        assert (each["avg_ts"] > 0, each["on_gpu"], each["engine"]) == (True, False, user.engine.name)
+    runs = [each["id"] for each in listed if each["test"] == "tg8"]
+    compared = user.types("benchmarks", "compare", *runs)
+    assert compared.returncode == 0, compared.stderr
+    assert [line.split()[-2:] for line in compared.stdout.splitlines()[1:3]] == [["1.00", "×"]] * 2
+    explained = user.types("explain", "run", "demo").stdout
+    date = listed[0]["time"][:10]
+    reason = explained.partition("\nmeasured: cpu\n")[2].splitlines()[0]
+    assert re.fullmatch(
+        rf"    why: measured here on {date}: cpu \d+ t/s \(2\.6 MB model\); "
+        rf"vulkan of {date} does not count: the processor computed it", reason,
+    )  # fmt: skip
+
+
 def test_bench_and_perplexity(user: User, tmp_path: Path) -> None:
     done = user.types("bench", "demo", "--format", "json", "--runtime-args", "-p 16 -n 8 -r 1")
     assert done.returncode == 0, done.stderr
     assert [(row["n_prompt"], row["n_gen"]) for row in json.loads(done.stdout)] == [(16, 0), (0, 8)]
     table = user.types("bench", "demo", "--runtime-args", "-p 16 -n 8 -r 1")
-    assert table.stdout.split("\n")[0].split() == ["model", "size", "backend", "threads", "test", "t/s"]
+    heading = "model  size    backend  device"
+    assert table.stdout.startswith(heading), table.stdout
     text = tmp_path / "text.txt"
     text.write_text((ROOT / "README.md").read_text("utf-8"), "utf-8")
     measured = user.types("perplexity", "demo", "--file", str(text), "--ctx-size", "64")

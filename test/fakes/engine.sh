@@ -11,6 +11,8 @@
 #   FAKE_LINES     lines of log before that, on standard error
 #   FAKE_MESSAGE   the last words of `run`, on standard error
 #   FAKE_OUTPUT    what `run` and `ps` print on standard output
+#   FAKE_OUTPUT_N, FAKE_CODE_N   the same for the call that is recorded as number N alone
+#   FAKE_IMAGE     what `image inspect` prints
 name=${0##*/}
 
 answer() {
@@ -48,6 +50,7 @@ until { printf '%s\0' "$name" "$@" >"$FAKE_RECORDS/$number"; } 2>/dev/null; do
     number=$((number + 1))
 done
 
+eval "FAKE_OUTPUT=\${FAKE_OUTPUT_$number-\${FAKE_OUTPUT-}} FAKE_CODE=\${FAKE_CODE_$number-\${FAKE_CODE-}}"
 case ${1-} in
     run)
         line=0
@@ -60,6 +63,7 @@ case ${1-} in
         [ -z "${FAKE_MESSAGE-}" ] || printf '%s\n' "$FAKE_MESSAGE" >&2
         exit "${FAKE_CODE:-1}" ;;
     inspect) echo "Error: no such container ${6-}" >&2; exit 125 ;;
+    image) [ -z "${FAKE_IMAGE-}" ] || printf '%s\n' "$FAKE_IMAGE" ;;
     ps) [ -z "${FAKE_OUTPUT-}" ] || printf '%s\n' "$FAKE_OUTPUT" ;;
 esac
 exit 0
