@@ -5,7 +5,8 @@ reference derive from ``OPTIONS``; ``settings.py`` fills a ``Settings`` from fla
 reads anything, so it may be imported on every path.
 
 Kinds of value: ``str``, ``int``, ``float``, ``bool`` (takes a word such as ``on`` or ``false``), ``flag`` (takes
-none), ``list`` (repeatable), ``args`` (repeatable, each split as a shell would), ``table`` (files only).
+none), ``list`` (repeatable), ``args`` (repeatable, each split as a shell would), ``table`` (files only),
+``path``, ``output`` (a path, or ``-`` for standard output).
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Option:
     hidden: bool = False
     group: str = "Options"
     not_yet: str = ""  # part of the dialect that is refused by name: the reason
+    secret: bool = False  # its value is never shown
 
 
 BACKENDS = ("auto", "cpu", "vulkan", "rocm", "cuda", "sycl", "intel", "openvino", "cann", "musa", "metal")
@@ -76,6 +78,7 @@ ALL = ("*",)
 SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
+PLAN_GROUPS = ("Accelerator and image", "Container")  # what doctor looks at too: it checks the plan that these make
 
 
 def option(
@@ -88,6 +91,8 @@ def option(
     **more: Any,
 ) -> Any:
     """Declare one option of ``Settings``."""
+    if more.get("group") in PLAN_GROUPS:
+        on = (*on, "doctor")
     return Option(default, kind, flags, help, key, on, **more)
 
 
@@ -204,15 +209,16 @@ class Settings:
 
     # The server.
     host: Setting[str] = option(
-        "127.0.0.1", "--host", key="host", group="Server", help="Address on which the API is published."
-    )
+        "127.0.0.1", "--host", key="host", on=(*TOOLS, "doctor"), group="Server",
+        help="Address on which the API is published.",
+    )  # fmt: skip
     port: Setting[int] = option(
-        8080, "--port", "-p", kind="int", key="port", minimum=1, maximum=65535, group="Server",
-        help="Port of the API; the default is the first free one from 8080.",
+        8080, "--port", "-p", kind="int", key="port", minimum=1, maximum=65535, on=(*TOOLS, "doctor"),
+        group="Server", help="Port of the API; the default is the first free one from 8080.",
     )  # fmt: skip
     timeout: Setting[float] = option(
-        180.0, "--timeout", kind="float", key="timeout", minimum=0.1, maximum=86400, on=SERVERS, group="Server",
-        metavar="SECONDS", help="How long the server may stay silent before it is ready.",
+        180.0, "--timeout", kind="float", key="timeout", minimum=0.1, maximum=86400, on=(*SERVERS, "doctor"),
+        group="Server", metavar="SECONDS", help="How long the server may stay silent before it is ready.",
     )  # fmt: skip
     detach: Setting[bool] = option(
         False, "--detach", "-d", kind="flag", on=("serve",), group="Server",
@@ -312,7 +318,7 @@ class Settings:
     )  # fmt: skip
     model: Setting[str] = option("", "--model", "-m", on=("chat",), group="Chat", help="Model name to ask for.")
     api_key: Setting[str] = option(
-        "", "--api-key", key="api_key", on=("chat",), group="Chat", metavar="KEY",
+        "", "--api-key", key="api_key", on=("chat",), group="Chat", metavar="KEY", secret=True,
         help="Key of the server; better in RAMALAMA_API_KEY than on a command line, where others can read it.",
     )  # fmt: skip
     list_models: Setting[bool] = option(
@@ -330,7 +336,9 @@ class Settings:
     file: Setting[str] = option(
         "", "--file", kind="path", on=("perplexity",), metavar="FILE", help="Text whose perplexity is measured."
     )
-    json: Setting[bool] = option(False, "--json", kind="flag", on=("ps", "version", "config show"), help="Print JSON.")
+    json: Setting[bool] = option(
+        False, "--json", kind="flag", on=("ps", "version", "config show", "explain", "doctor"), help="Print JSON."
+    )
     ps_format: Setting[str] = option(
         "", "--format", on=("ps",), metavar="FORMAT", help="json, or a template of the engine's own ps."
     )
@@ -352,6 +360,13 @@ class Settings:
     )
     shortnames: Setting[bool] = option(
         False, "--shortnames", kind="flag", on=("info",), help="List short names of models."
+    )
+    host_facts_out: Setting[str] = option(
+        "", "--host-facts-out", kind="output", on=("info",), metavar="FILE",
+        help="Write what is known about this machine, for --host-facts and for reports of faults; '-' prints it.",
+    )  # fmt: skip
+    smoke: Setting[bool] = option(
+        False, "--smoke", kind="flag", on=("doctor",), help="Also run the demo model, and measure its speed."
     )
     origin: Setting[bool] = option(
         False, "--origin", kind="flag", on=("config show",), help="Tell where each value came from."
@@ -399,6 +414,11 @@ def options_of(command: str) -> Mapping[str, Option]:
     return {name: o for name, o in all_options().items() if o.flags and (o.commands == ALL or command in o.commands)}
 
 
+def own_options(command: str) -> Mapping[str, Option]:
+    """The options that a command takes and that are not common to all, by name."""
+    return {name: o for name, o in options_of(command).items() if o.commands != ALL}
+
+
 def global_options() -> Mapping[str, Option]:
     """The options that may stand before the command's name too."""
     return {name: o for name, o in all_options().items() if o.flags and o.commands == ALL}
@@ -437,6 +457,7 @@ COMMANDS: Mapping[str, Command] = {
     "stop": Command("Stop containers.", "[NAME]...", 0, None),
     "logs": Command("Print a container's log.", "NAME", 1, 1),
     "info": Command("Print what is known about this machine.", "", 0, 0),
+    "doctor": Command("Check what is needed to run models here; tell how to repair it.", "", 0, 0),
     "explain": Command("Explain every decision of a command line.", "COMMAND...", 1, None, passes_through=True),
     "config show": Command("Print the merged configuration.", "", 0, 0),
     "version": Command("Print the version.", "", 0, 0),
