@@ -22,12 +22,14 @@ FILES = {
 
 # A layer's modules by the beginning of their names below the package, and the layers that each may import.
 LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
-    "values": (("value", "errors", "options", "request", "facts", "reference", "model", "plan"), {"values"}),
+    "values": (("value", "errors", "options", "request", "facts", "reference", "model", "plan",
+                "observed"), {"values"}),
     "data": (("data",), {"values", "data"}),
     "thought": (("accelerator", "access", "cards", "gpu_selectors", "selection", "suitability", "passage",
-                 "image", "planner", "runtimes"), {"values", "data", "thought"}),
+                 "image", "planner", "runtimes", "anonymous", "health"), {"values", "data", "thought"}),
     "spelling": (("render",), {"values", "data", "spelling"}),
-    "doors": (("process", "settings", "checks", "toml_lines", "probe", "models", "chat.client"),
+    "doors": (("process", "settings", "checks", "toml_lines", "probe", "models", "chat.client",
+               "examine", "web"),
               {"values", "data", "doors"}),
     "face": (("ui", "chat"), {"values", "face"}),
     "edge": (("cli", "main", "__main__", "pipeline", "launch", "execute", "containers"),
@@ -48,6 +50,7 @@ DOORS = {
     "typer": {"cli"},
     "huggingface_hub": {"models.sources.huggingface"},
     "xllamacpp": {"embedded"},
+    "requests": {"web"},
 }
 STARTS = {"fork", "execv", "execve", "execvp", "execvpe", "execl", "execlp", "posix_spawn", "posix_spawnp", "spawnv",
           "spawnvp", "system", "popen"}  # fmt: skip
