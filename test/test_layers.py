@@ -32,7 +32,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
                "examine", "web"),
               {"values", "data", "doors"}),
     "face": (("ui", "chat"), {"values", "face"}),
-    "edge": (("cli", "main", "__main__", "pipeline", "launch", "execute", "containers"),
+    "edge": (("cli", "main", "__main__", "pipeline", "launch", "execute", "containers", "smoke"),
              {"values", "data", "thought", "spelling", "doors", "face", "edge"}),
     "programs": (("embedded",), {"values", "thought"}),  # a program of its own, started like llama-server
 }  # fmt: skip
