@@ -363,7 +363,7 @@ class Settings:
     )
     host_facts_out: Setting[str] = option(
         "", "--host-facts-out", kind="output", on=("info",), metavar="FILE",
-        help="Write what is known about this machine, for --host-facts and for reports of faults; '-' prints it.",
+        help="Write what is known about this machine, without names, to pass on; '-' prints it.",
     )  # fmt: skip
     smoke: Setting[bool] = option(
         False, "--smoke", kind="flag", on=("doctor",), help="Also run the demo model, and measure its speed."
@@ -457,7 +457,7 @@ COMMANDS: Mapping[str, Command] = {
     "stop": Command("Stop containers.", "[NAME]...", 0, None),
     "logs": Command("Print a container's log.", "NAME", 1, 1),
     "info": Command("Print what is known about this machine.", "", 0, 0),
-    "doctor": Command("Check what is needed to run models here; tell how to repair it.", "", 0, 0),
+    "doctor": Command("Check what running models needs, and how to repair it.", "", 0, 0),
     "explain": Command("Explain every decision of a command line.", "COMMAND...", 1, None, passes_through=True),
     "config show": Command("Print the merged configuration.", "", 0, 0),
     "version": Command("Print the version.", "", 0, 0),

@@ -39,6 +39,8 @@ def _reason(error: BaseException) -> str:
             inner = args[0]
     text = getattr(inner, "strerror", None) or str(inner) or type(inner).__name__
     words = text.rpartition(">: ")[2].rpartition("): ")[2]
+    if "[Errno " in words:
+        words = words.rpartition("[Errno ")[2].partition("] ")[2].rstrip(")")
     return " ".join(words.split())[:120]
 
 

@@ -416,6 +416,8 @@ DRY_LINES = {
     "stop": ["stop", "--all"],
     "logs": ["logs", "some-name"],
     "info": ["info"],
+    "doctor": ["doctor", "--smoke"],
+    "explain": ["explain", "ps"],
     "config show": ["config", "show"],
     "version": ["version"],
     "help": ["help"],

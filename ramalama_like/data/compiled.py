@@ -478,6 +478,10 @@ TABLES: dict[str, dict[str, Any]] = {
                 "ubuntu": "docker.io",
                 "fedora": "moby-engine",
             },
+            "nvidia-driver": {
+                "fedora": "akmod-nvidia",
+                "arch": "nvidia",
+            },
             "newuidmap": {
                 "debian": "uidmap",
                 "ubuntu": "uidmap",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def check(case: Case) -> Iterator[Finding]:
     """The choice of the accelerator goes by the same functions."""
-    decision = Decision(case.facts, case.engine, case.settings.image_family.value, {}, ())
+    decision = Decision(case.facts, case.engine, case.settings.image_family.value, {}, case.settings.gpu)
     if decision.native:
         yield skip("not checked: no engine is used")
         return

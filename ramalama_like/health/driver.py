@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like.data import load_table
-from ramalama_like.health import Case, Finding, fail, ok, skip, warn
+from ramalama_like.health import Case, Finding, fail, install_command, ok, skip, warn
 from ramalama_like.suitability import dotted
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def _nvidia(case: Case, image: dict[str, Any], backend: str) -> Iterator[Finding
         judge = fail if backend == "cuda" else warn
         yield judge(f"the NVIDIA driver {driver} is older than {oldest}",
                     f"{image['contains']} in the image does not run on it",
-                    "sudo ubuntu-drivers install" if "ubuntu" in _system(case) else "nvidia-smi")  # fmt: skip
+                    install_command("nvidia-driver", _system(case)))  # fmt: skip
     elif dotted(driver) < dotted(image.get("driver_full", oldest)):
         yield ok(f"the NVIDIA driver {driver} runs {image['contains']} by minor-version compatibility")
     else:

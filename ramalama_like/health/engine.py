@@ -27,7 +27,8 @@ def check(case: Case) -> Iterator[Finding]:
         yield fail(f"{engine.program} does not answer: {seen.engine.problem}", why, command or f"{engine.program} info")
     else:
         where = ", in a machine or on a host of its own" if seen.engine is not None and seen.engine.remote else ""
-        yield ok(f"{engine.kind} {engine.version_text} answers{where}")
+        version = seen.engine.version if seen.engine is not None else ""
+        yield ok(f"{engine.kind} {version or engine.version_text} answers{where}")
 
 
 def _without(case: Case, server: str, system: str) -> Finding:
