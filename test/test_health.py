@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import HOSTS
+from harness import HOSTS, ROOT
 
-from ramalama_like import pipeline, settings
+from ramalama_like import examine, pipeline, settings
+from ramalama_like.data import load_table
 from ramalama_like.facts import CdiSpec, DeviceNode, EngineFacts, Gpu, HostFacts
 from ramalama_like.health import CHECKS, Case, Finding, Problem, check_all, install_command
 from ramalama_like.observed import Account, EngineState, ImageState, Observed, Reply, Room
@@ -66,6 +67,24 @@ def test_a_healthy_machine_has_nothing_to_tell() -> None:
 def test_every_check_has_a_file_and_every_file_is_a_check() -> None:
     folder = Path(pipeline.__file__).parent / "health"
     assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(CHECKS)
+
+
+def test_the_document_tells_of_every_check_and_of_the_limits() -> None:
+    text = (ROOT / "docs" / "doctor.md").read_text("utf-8")
+    told = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert told == ["ok", "warn", "fail", "skip", *CHECKS, "smoke"]
+    table = load_table("health")
+    disk, memory = table["disk"], table["memory"]
+    assert (
+        f"{disk['store_enough_bytes'] / 1e9:.0f} GB for models, {disk['image_enough_bytes'] / 1e9:.0f} GB for" in text
+    )
+    assert f"{disk['store_least_bytes'] / 1e9} GB, or {disk['image_least_bytes'] / 1e9:.0f} GB for an image" in text
+    assert f"less than {memory['enough_bytes'] / 1e9:.0f} GB in main" in text
+    assert f"less than {memory['least_bytes'] / 1e9:.0f} GB free" in text
+    assert f"older than {table['image']['old_days']} days" in text
+    assert f"up after {examine.NETWORK_PATIENCE_S:g} seconds (services) or {examine.ENGINE_PATIENCE_S:g}" in " ".join(
+        text.split()
+    )
 
 
 def test_another_machine_is_judged_by_its_facts_alone() -> None:

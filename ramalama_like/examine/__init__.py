@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ramalama_like.facts import EngineFacts, HostFacts
 
 ENGINE_PATIENCE_S = 10.0  # a cold podman on a slow disk takes seconds
-NETWORK_PATIENCE_S = 1.5
-GRACE_S = 0.3  # for starting to ask
+NETWORK_PATIENCE_S = 1.3
+GRACE_S = 0.1  # for starting to ask
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ def examine(wanted: Wanted) -> Observed:
         lambda: examine_image(engine, wanted.image, ENGINE_PATIENCE_S), ENGINE_PATIENCE_S
     )  # fmt: skip
     registry = asks_registry and _Question(
-        lambda: examine_registry(wanted.image, NETWORK_PATIENCE_S, engine.kind, wanted.verify), 2 * NETWORK_PATIENCE_S
+        lambda: examine_registry(wanted.image, NETWORK_PATIENCE_S, engine.kind, wanted.verify), NETWORK_PATIENCE_S
     )
     port_free, next_port = examine_ports(wanted.host, wanted.first_port, wanted.last_port)
     engine_state = state.answer(EngineState("no answer in time")) if state else None
