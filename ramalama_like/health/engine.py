@@ -23,8 +23,8 @@ def check(case: Case) -> Iterator[Finding]:
     elif engine.kind == "none":
         yield _without(case, seen.server, seen.system)
     elif seen.engine is not None and seen.engine.problem:
-        why, command = _cause(seen.engine.problem)
-        yield fail(f"{engine.program} does not answer: {seen.engine.problem}", why, command or f"{engine.program} info")
+        told = f"{engine.program} does not answer: {seen.engine.problem}"
+        yield fail(told, _cause(seen.engine.problem), f"{engine.program} info")
     else:
         where = ", in a machine or on a host of its own" if seen.engine is not None and seen.engine.remote else ""
         version = seen.engine.version if seen.engine is not None else ""
@@ -42,9 +42,9 @@ def _without(case: Case, server: str, system: str) -> Finding:
     return warn(what, "a container keeps a model's server away from your files and the network", command)
 
 
-def _cause(problem: str) -> tuple[str, str]:
-    """What is behind the words of an engine, and the command in the next step."""
+def _cause(problem: str) -> str:
+    """What is behind the words of an engine, which are one line."""
     for row in load_table("causes")["cause"]:
-        if row["text"].lower() in problem.lower():
-            return f"{row['why']}: {row['hint']}", row.get("command", "")
-    return "nothing can be started with it", ""
+        if row.get("text", "\n").lower() in problem.lower():
+            return f"{row['why']}: {row['hint']}"
+    return "nothing can be started with it"
