@@ -33,7 +33,7 @@ def checked(option: Option, found: Found, home: str) -> Any:
     """
     raw, _, name, folder = found
     try:
-        if option.kind == "path":
+        if option.kind == "path" or (option.kind == "output" and raw != "-"):
             return _path(_text(raw), folder, home)
         if folder == "" and option.kind in ("list", "table"):
             raw = _structured(option.kind, _text(raw))
@@ -231,6 +231,7 @@ def _structured(kind: str, text: str) -> object:
 
 _CHECKS: Mapping[str, Callable[[object, Option], object]] = {
     "str": _text,
+    "output": _text,
     "int": _whole,
     "float": _number,
     "size": _size,

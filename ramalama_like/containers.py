@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ramalama_like import settings
 from ramalama_like.errors import EngineError, ValueProblem
 from ramalama_like.process import capture
@@ -46,11 +48,24 @@ def need_engine(request: Request) -> tuple[EngineFacts, settings.LoadedSettings]
     from ramalama_like.probe import probe_place
 
     loaded = settings.load_settings(request)
-    engine = find_engine(loaded.settings, probe_place("/"))
+    engine = find_engine(loaded.settings, probe_place(loaded.settings.host_facts.value or "/"))
     if engine.kind == "none":
         raise EngineError(f"{request.command} needs a container engine, and {engine.why}", "install podman or docker",
                           exit_code=22)  # fmt: skip
     return engine, loaded
+
+
+def is_elsewhere(loaded: settings.LoadedSettings) -> bool:
+    """Whether ``--host-facts`` asks for another machine than this one."""
+    other = loaded.settings.host_facts.value
+    return bool(other) and os.path.realpath(other) != "/"
+
+
+def check_here(request: Request, loaded: settings.LoadedSettings) -> None:
+    """Raise ValueProblem where the engine of another machine would have to be asked."""
+    if is_elsewhere(loaded):
+        raise ValueProblem(f"--host-facts decides for another machine, whose containers {request.command} cannot reach",
+                           "add --dryrun to see the commands")  # fmt: skip
 
 
 def list_command(engine: EngineFacts) -> tuple[str, ...]:
@@ -65,7 +80,7 @@ def list_containers(engine: EngineFacts, timeout_s: float) -> list[ListedContain
 
     done = capture(list_command(engine), timeout_s)
     if done.code:
-        raise engine_failed(engine, done.stderr, "list containers")
+        raise engine_failed(engine.program, done.stderr, "list containers")
     try:
         if engine.kind == "podman":
             found = [_from_podman(item) for item in json.loads(done.stdout or "[]")]
@@ -91,15 +106,15 @@ def no_such_container(found: list[ListedContainer], name: str) -> ValueProblem:
                         f"the names are: {known}")  # fmt: skip
 
 
-def engine_failed(engine: EngineFacts, stderr: str, what: str) -> EngineError:
+def engine_failed(program: str, stderr: str, what: str) -> EngineError:
     """The error for an engine command that failed, with the reason in the engine's own words."""
     from ramalama_like.causes import find_cause
 
     said = [line for line in stderr.splitlines() if line.strip()]
     cause = find_cause(said)
     if cause:
-        return EngineError(f"{engine.program} could not {what}: {cause[0]}", cause[1])
-    return EngineError(f"{engine.program} could not {what}: {said[-1] if said else 'no reason given'}")
+        return EngineError(f"{program} could not {what}: {cause[0]}", cause[1])
+    return EngineError(f"{program} could not {what}: {said[-1] if said else 'no reason given'}")
 
 
 def _from_podman(item: dict[str, object]) -> ListedContainer:

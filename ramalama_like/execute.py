@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ramalama_like.options import Setting
     from ramalama_like.plan import Plan, Step
     from ramalama_like.process import Child
+    from ramalama_like.proof import Proof
     from ramalama_like.server_log import OwnLevel
 
 LAST_LINES = 12  # of the log, shown when a server dies
@@ -138,11 +139,17 @@ class RunningServer:
             watched.stop()
         remember_engine_of(self.plan)
 
+    def find_proof(self) -> Proof:
+        """Where the server computes, as far as its own report tells; only once it is ready."""
+        from ramalama_like.proof import make_proof
+
+        return make_proof(self.plan.accelerator, self._whole_report())
+
     def prove(self, require_gpu: Setting[bool]) -> None:
         """Tell where the server computes, as far as it says. Raises ValueProblem where a GPU must and none does."""
-        from ramalama_like.proof import demand_gpu, make_proof
+        from ramalama_like.proof import demand_gpu
 
-        proof = make_proof(self.plan.accelerator, self._whole_report())
+        proof = self.find_proof()
         if proof.sentence:
             ui.say(ui.one_line(proof.sentence))
         if require_gpu.value:

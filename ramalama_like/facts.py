@@ -150,6 +150,14 @@ class EngineFacts:
     why: str = ""
 
 
+@value
+class Private:
+    """What may not appear in facts that are passed on."""
+
+    names: tuple[str, ...] = ()  # of users and of the host
+    homes: tuple[str, ...] = ()  # home folders
+
+
 def facts_to_plain(facts: HostFacts) -> dict[str, Any]:
     """The facts as dicts, lists and scalars that JSON can hold."""
     plain: dict[str, Any] = to_plain(facts)  # type: ignore[assignment]

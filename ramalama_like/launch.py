@@ -5,14 +5,28 @@ from __future__ import annotations
 from ramalama_like import pipeline, ui
 from ramalama_like.fit import NEVER
 from ramalama_like.fit_words import fit_text, verdict_lines
+from ramalama_like.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
+    from ramalama_like.facts import EngineFacts
     from ramalama_like.pipeline import Decided
     from ramalama_like.plan import Plan
     from ramalama_like.request import Request
+    from ramalama_like.settings import LoadedSettings
+
+
+@value
+class Outline:
+    """What a command that needs no plan would do: its dry run shows the lines, its real run executes them, and
+    ``explain`` tells the rest."""
+
+    loaded: LoadedSettings
+    engine: EngineFacts | None = None  # None: it has nothing to do with any
+    lines: tuple[Sequence[str], ...] = ()
+    kind: str = "engine"  # who executes the lines: engine, chat (this program itself)
 
 
 def prepare(request: Request) -> Decided | None:
@@ -83,12 +97,13 @@ def _tell_notes(plan: Plan) -> None:
         ui.say(f"Note: to run these lines by hand, first make the socket's folder: mkdir -pm 700 {quote(folder)}")
 
 
-def show_lines(request: Request, lines: Iterable[Sequence[str]], form: str, kind: str = "engine") -> None:
+def show_outline(request: Request, outline: Outline) -> None:
     """The dry run of a command that needs no plan: its lines, or the same as JSON."""
-    if form == "json":
+    lines = outline.lines
+    if outline.loaded.settings.dryrun.value == "json":
         import json
 
-        steps = [{"kind": kind, "argv": list(line)} for line in lines]
+        steps = [{"kind": outline.kind, "argv": list(line)} for line in lines]
         ui.write(json.dumps({"command": request.command, "steps": steps}, indent=2) + "\n")
     else:
         from ramalama_like.render.shell import render_line

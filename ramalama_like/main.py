@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
+    from typing import Any
 
     from ramalama_like.request import Request
 
@@ -55,10 +56,13 @@ def run_request(request: Request) -> int:
     """Run a parsed command; its exit code. Raises AppError."""
     if request.given.get("quiet"):
         ui.set_quiet(True)
-    # One module a command, imported only when it is asked for; importlib would cost more than most of them.
-    module = __import__(f"ramalama_like.cli.{request.command.partition(' ')[0]}", fromlist=["execute"])
-    code: int = module.execute(request)
+    code: int = command_module(request.command).execute(request)
     return code
+
+
+def command_module(command: str) -> Any:
+    """The module of a command, imported only when it is asked for. importlib would cost more than most of them."""
+    return __import__(f"ramalama_like.cli.{command.partition(' ')[0]}", fromlist=["execute"])
 
 
 def run_line(line: Sequence[str]) -> int:

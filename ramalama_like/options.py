@@ -6,7 +6,8 @@ reads anything, so it may be imported on every path.
 
 Kinds of value: ``str``, ``int``, ``float``, ``bool`` (takes a word such as ``on`` or ``false``), ``flag`` (takes
 none), ``size`` (8g, 512m: a number of bytes), ``list`` (repeatable), ``args`` (repeatable, each split as a shell
-would), ``table`` (files only), ``names`` (some of the choices, separated by commas).
+would), ``table`` (files only), ``names`` (some of the choices, separated by commas), ``path``, ``output`` (a path, or
+``-`` for standard output).
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Option:
     hidden: bool = False
     group: str = "Options"
     not_yet: str = ""  # part of the dialect that is refused by name: the reason
+    secret: bool = False  # its value is never shown
 
 
 BACKENDS = ("auto", "cpu", "vulkan", "rocm", "cuda", "sycl", "intel", "openvino", "cann", "musa", "metal")
@@ -78,7 +80,9 @@ SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
 FITTED = (*TOOLS, "fit")
-JSON_TOO = ("fit", "ps", "version", "config show", "benchmarks list", "benchmarks show", "benchmarks compare")
+JSON_TOO = ("fit", "ps", "version", "config show", "benchmarks list", "benchmarks show", "benchmarks compare",
+            "explain", "doctor")  # fmt: skip
+PLAN_GROUPS = ("Accelerator and image", "Container")  # what doctor looks at too: it checks the plan that these make
 
 
 def option(
@@ -91,6 +95,8 @@ def option(
     **more: Any,
 ) -> Any:
     """Declare one option of ``Settings``."""
+    if more.get("group") in PLAN_GROUPS:
+        on = (*on, "doctor")
     return Option(default, kind, flags, help, key, on, **more)
 
 
@@ -221,16 +227,16 @@ class Settings:
 
     # The server.
     host: Setting[str] = option(
-        "127.0.0.1", "--host", key="host", group="Server", help="Address on which the API is published."
-    )
+        "127.0.0.1", "--host", key="host", on=(*TOOLS, "doctor"), group="Server",
+        help="Address on which the API is published.",
+    )  # fmt: skip
     port: Setting[int] = option(
-        8080, "--port", "-p", kind="int", key="port", minimum=1, maximum=65535, group="Server",
-        help="Port of the API; the default is the first free one from 8080.",
+        8080, "--port", "-p", kind="int", key="port", minimum=1, maximum=65535, on=(*TOOLS, "doctor"),
+        group="Server", help="Port of the API; the default is the first free one from 8080.",
     )  # fmt: skip
     timeout: Setting[float] = option(
-        180.0, "--timeout", kind="float", key="timeout", minimum=0.1, maximum=86400,
-        on=(*SERVERS, "fit"), group="Server",
-        metavar="SECONDS", help="How long the server may stay silent before it is ready.",
+        180.0, "--timeout", kind="float", key="timeout", minimum=0.1, maximum=86400, on=(*SERVERS, "fit", "doctor"),
+        group="Server", metavar="SECONDS", help="How long the server may stay silent before it is ready.",
     )  # fmt: skip
     detach: Setting[bool] = option(
         False, "--detach", "-d", kind="flag", on=("serve",), group="Server",
@@ -335,7 +341,7 @@ class Settings:
     )  # fmt: skip
     model: Setting[str] = option("", "--model", "-m", on=("chat",), group="Chat", help="Model name to ask for.")
     api_key: Setting[str] = option(
-        "", "--api-key", key="api_key", on=("chat",), group="Chat", metavar="KEY",
+        "", "--api-key", key="api_key", on=("chat",), group="Chat", metavar="KEY", secret=True,
         help="Key of the server; better in RAMALAMA_API_KEY than on a command line, where others can read it.",
     )  # fmt: skip
     list_models: Setting[bool] = option(
@@ -403,6 +409,13 @@ class Settings:
     shortnames: Setting[bool] = option(
         False, "--shortnames", kind="flag", on=("info",), help="List short names of models."
     )
+    host_facts_out: Setting[str] = option(
+        "", "--host-facts-out", kind="output", on=("info",), metavar="FILE",
+        help="Write what is known about this machine, without names, to pass on; '-' prints it.",
+    )  # fmt: skip
+    smoke: Setting[bool] = option(
+        False, "--smoke", kind="flag", on=("doctor",), help="Also run the demo model, and measure its speed."
+    )
     origin: Setting[bool] = option(
         False, "--origin", kind="flag", on=("config show",), help="Tell where each value came from."
     )
@@ -449,6 +462,11 @@ def options_of(command: str) -> Mapping[str, Option]:
     return {name: o for name, o in all_options().items() if o.flags and (o.commands == ALL or command in o.commands)}
 
 
+def own_options(command: str) -> Mapping[str, Option]:
+    """The options that a command takes and that are not common to all, by name."""
+    return {name: o for name, o in options_of(command).items() if o.commands != ALL}
+
+
 def global_options() -> Mapping[str, Option]:
     """The options that may stand before the command's name too."""
     return {name: o for name, o in all_options().items() if o.flags and o.commands == ALL}
@@ -491,6 +509,7 @@ COMMANDS: Mapping[str, Command] = {
     "stop": Command("Stop containers.", "[NAME]...", 0, None),
     "logs": Command("Print a container's log.", "NAME", 1, 1),
     "info": Command("Print what is known about this machine.", "", 0, 0),
+    "doctor": Command("Check what running models needs, and how to repair it.", "", 0, 0),
     "explain": Command("Explain every decision of a command line.", "COMMAND...", 1, None, passes_through=True),
     "config show": Command("Print the merged configuration.", "", 0, 0),
     "version": Command("Print the version.", "", 0, 0),

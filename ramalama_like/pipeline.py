@@ -12,6 +12,7 @@ from ramalama_like import planner, settings
 from ramalama_like.accelerator import choose_accelerator, gpu_variables
 from ramalama_like.cards import AUTO
 from ramalama_like.errors import EngineError, ValueProblem
+from ramalama_like.facts import EngineFacts
 from ramalama_like.fit_words import refuse_unfit
 from ramalama_like.models import resolve_model
 from ramalama_like.options import COMMANDS
@@ -25,7 +26,7 @@ from ramalama_like.value import replace, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ramalama_like.accelerator import Accelerator
-    from ramalama_like.facts import EngineFacts, HostFacts
+    from ramalama_like.facts import HostFacts
     from ramalama_like.measured import Measured
     from ramalama_like.model import Model
     from ramalama_like.options import Settings
@@ -45,12 +46,12 @@ class Decided:
     facts: HostFacts
 
 
-def decide(request: Request) -> Decided:
-    """Everything up to the plan. Changes nothing. Raises AppError."""
+def decide(request: Request, *, engine: EngineFacts | None = None) -> Decided:
+    """Everything up to the plan. ``engine`` is given where it is known already. Changes nothing. Raises AppError."""
     loaded = settings.load_settings(request)
     merged = loaded.settings
     facts = find_facts(merged)
-    engine = find_engine(merged, facts)
+    engine = engine or find_engine(merged, facts)
     store = merged.store.value or settings.default_store()
     home = settings.home_dir()
     model = resolve_model(request.model, store, home)
@@ -103,6 +104,19 @@ def find_engine(merged: Settings, facts: HostFacts) -> EngineFacts:
     if engine.kind == "podman" and any(node.through_group for node in facts.nodes):
         engine = replace(engine, oci_runtime=_oci_runtime(merged, facts))
     return engine
+
+
+def assume_engine(merged: Settings) -> EngineFacts:
+    """A current engine of the kind that these settings ask for: in place of one that is missing or broken."""
+    return probe_engine(
+        merged.engine.value, contained=merged.container.value, in_toolbox=False, find=lambda _: "", cache_dir="",
+        elsewhere=True, timeout_s=merged.timeout.value,
+    )  # fmt: skip
+
+
+def no_engine(why: str) -> EngineFacts:
+    """What stands for an engine that cannot be asked."""
+    return EngineFacts(kind="broken", why=why)
 
 
 def _oci_runtime(merged: Settings, facts: HostFacts) -> str:

@@ -351,3 +351,8 @@ def find_program(name: str, environ: Mapping[str, str] | None = None) -> str:
         if os.access(path, os.X_OK) and os.path.isfile(path):
             return path
     return ""
+
+
+def hub_dir(environ: Mapping[str, str] | None = None) -> str:
+    """Hugging Face's own folder, where its tools keep the token."""
+    return variable("HF_HOME", environ) or f"{_xdg('XDG_CACHE_HOME', '.cache', environ)}/huggingface"

@@ -96,7 +96,7 @@ def _against_card(case: Case, backend: str, card: Gpu) -> list[str]:
     elif drivers and not card.driver and not card.render_node and not through_cdi(case, card):
         against.append(f"no driver is loaded for the card, {row['title']} needs {' or '.join(drivers)}")
     if not case.native:
-        against += _against_version(case, backend, card)
+        against += _againstdotted(case, backend, card)
         if through_cdi(case, card):
             _, problem = cdi_names(case, card.vendor)
             if problem and not takes_docker_gpus(case, card.vendor):
@@ -107,7 +107,7 @@ def _against_card(case: Case, backend: str, card: Gpu) -> list[str]:
     return against
 
 
-def _against_version(case: Case, backend: str, card: Gpu) -> list[str]:
+def _againstdotted(case: Case, backend: str, card: Gpu) -> list[str]:
     """What the image's build says against the card or its driver."""
     image = image_row(case, backend)
     gfx = _overridden_gfx(case) or card.gfx
@@ -115,7 +115,7 @@ def _against_version(case: Case, backend: str, card: Gpu) -> list[str]:
         return [f"{gfx} is not in the {image['name']} image of the {case.family} family"]
     driver = case.facts.nvidia_driver
     oldest = image.get("driver_minimum")
-    if oldest and driver and _version(driver) < _version(oldest):
+    if oldest and driver and dotted(driver) < dotted(oldest):
         return [f"driver {driver} is older than {oldest}, the oldest for {image['contains']}"]
     return []
 
@@ -131,7 +131,7 @@ def compatibility_note(case: Case, backend: str) -> str:
     image, driver = image_row(case, backend), case.facts.nvidia_driver
     if case.native or not driver or "driver_full" not in image:
         return ""
-    if not _version(image["driver_minimum"]) <= _version(driver) < _version(image["driver_full"]):
+    if not dotted(image["driver_minimum"]) <= dotted(driver) < dotted(image["driver_full"]):
         return ""
     return f"driver {driver} runs {image['contains']} by minor-version compatibility"
 
@@ -144,7 +144,7 @@ def _overridden_gfx(case: Case) -> str:
     return f"gfx{int(parts[0])}{int(parts[1])}{int(parts[2]):x}"
 
 
-def _version(text: str) -> tuple[int, ...]:
+def dotted(text: str) -> tuple[int, ...]:
     """Numbers of a dotted version; those before the first part that is none."""
     found: list[int] = []
     for part in text.split("."):

@@ -177,8 +177,7 @@ USAGE: dict[tuple[str, ...], tuple[int, str, str]] = {
     ("stop", "--all", "x"): (22, "stop needs a name or --all, and not both", "see the names with: ramalama-like ps"),
     ("chat", "--url", "nope://x", "hi"): (
         22, "--url nope://x: not the address of a server", "write http://HOST:PORT/v1 or unix:///PATH"),
-    ("explain", "version"): (
-        2, "version decides nothing that could be explained", "explain one of: run, serve, bench, perplexity"),
+    ("explain", "stop"): (22, "stop needs a name or --all, and not both", "see the names with: ramalama-like ps"),
 }  # fmt: skip
 
 

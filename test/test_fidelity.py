@@ -423,6 +423,8 @@ DRY_LINES = {
     "logs": ["logs", "some-name"],
     "info": ["info"],
     "fit": ["fit", "demo"],
+    "doctor": ["doctor", "--smoke"],
+    "explain": ["explain", "ps"],
     "config show": ["config", "show"],
     "benchmarks list": ["benchmarks", "list"],
     "version": ["version"],

@@ -9,7 +9,7 @@ import typer
 
 from ramalama_like.cli.help import build_app, show_help
 from ramalama_like.cli.parse import groups
-from ramalama_like.options import COMMANDS, COMMANDS_NOT_YET, all_options, options_of
+from ramalama_like.options import COMMANDS, COMMANDS_NOT_YET, all_options, options_of, own_options
 
 # What can be said to anything that starts a server or a tool; the dialect lets people expect all of it everywhere.
 OF_EVERY_STARTER = {
@@ -43,7 +43,7 @@ def test_the_parser_has_every_command_and_no_other() -> None:
 def test_the_parser_has_every_option_and_no_other() -> None:
     for name, command in enumerated().items():
         flags = [set(p.opts + p.secondary_opts) for p in command.params if p.param_type_name == "option"]
-        declared = [] if COMMANDS[name].passes_through else options_of(name).values()
+        declared = (own_options if COMMANDS[name].passes_through else options_of)(name).values()
         assert flags == [{*o.flags, *o.off_flags} for o in declared]
 
 
@@ -54,8 +54,12 @@ def test_whatever_starts_a_server_takes_all_of_its_options(name: str) -> None:
 
 
 def test_every_server_command_is_marked() -> None:
-    """``starts`` decides which test above applies, so it may not be forgotten: --image is given only to starters."""
-    assert [n for n in COMMANDS if "image" in options_of(n)] == [n for n, c in COMMANDS.items() if c.starts]
+    """``starts`` decides which test above applies, so it may not be forgotten: --image is given only to starters, and
+    to doctor, which looks at what they would start."""
+    assert [n for n in COMMANDS if "image" in options_of(n)] == [
+        *(n for n, c in COMMANDS.items() if c.starts),
+        "doctor",
+    ]
 
 
 def test_no_option_is_spelled_like_another_of_the_same_command() -> None:

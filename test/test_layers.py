@@ -23,16 +23,16 @@ FILES = {
 # A layer's modules by the beginning of their names below the package, and the layers that each may import.
 LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "values": (("value", "errors", "options", "request", "facts", "reference", "model", "plan", "shape",
-                "measurement"), {"values"}),
+                "measurement", "observed"), {"values"}),
     "data": (("data",), {"values", "data"}),
     "thought": (("accelerator", "limits", "access", "cards", "gpu_selectors", "selection", "suitability", "passage",
                  "image", "planner", "causes", "proof", "server_log", "fit", "fit_words", "memory", "memory_options",
-                 "measured", "llama_bench", "runtimes"), {"values", "data", "thought"}),
+                 "measured", "llama_bench", "anonymous", "health", "runtimes"), {"values", "data", "thought"}),
     "spelling": (("render",), {"values", "data", "spelling"}),
     "doors": (("process", "settings", "checks", "toml_lines", "toml_files", "user_tables", "result_store", "probe",
-               "models", "chat.client"), {"values", "data", "doors"}),
+               "models", "chat.client", "examine", "web"), {"values", "data", "doors"}),
     "face": (("ui", "chat"), {"values", "face"}),
-    "edge": (("cli", "main", "__main__", "pipeline", "launch", "execute", "containers"),
+    "edge": (("cli", "main", "__main__", "pipeline", "launch", "execute", "containers", "smoke"),
              {"values", "data", "thought", "spelling", "doors", "face", "edge"}),
     "programs": (("embedded",), {"values", "thought"}),  # a program of its own, started like llama-server
 }  # fmt: skip
@@ -50,6 +50,7 @@ DOORS = {
     "typer": {"cli"},
     "huggingface_hub": {"models.sources.huggingface"},
     "xllamacpp": {"embedded"},
+    "requests": {"web"},
 }
 STARTS = {"fork", "execv", "execve", "execvp", "execvpe", "execl", "execlp", "posix_spawn", "posix_spawnp", "spawnv",
           "spawnvp", "system", "popen"}  # fmt: skip

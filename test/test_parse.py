@@ -74,6 +74,9 @@ EXACT: dict[str, Request] = {
     "explain run --help": Request("explain", ("run", "--help")),
     "explain --dryrun=json run m --": Request("explain", ("--dryrun=json", "run", "m", "--")),
     "explain --help": Request("help", ("explain",)),
+    "explain --json run m": Request("explain", ("run", "m"), {"json": Given(True, "--json")}),
+    "explain --json --help": Request("help", ("explain",)),
+    "explain ps --json": Request("explain", ("ps", "--json")),
     "--nocontainer explain -q run m": Request(
         "explain", ("-q", "run", "m"), {"container": Given(False, "--nocontainer")}
     ),

@@ -200,6 +200,38 @@ def stream_chat(
                              "see the server's log")  # fmt: skip
 
 
+@value
+class Completion:
+    """A whole answer, and how fast it came by the server's own timing."""
+
+    text: str
+    tokens: int | None = None
+    tokens_per_second: float | None = None  # of what was generated; None where the server does not tell
+
+
+def complete_chat(
+    address: Address, messages: Sequence[Mapping[str, str]], *, model: str = "", max_tokens: int = 0, api_key: str = ""
+) -> Completion:
+    """Ask for an answer and wait for all of it. Raises ServerGone or ServerSaid."""
+    import json
+
+    body: dict[str, object] = {"messages": list(messages), "stream": False}
+    if model:
+        body["model"] = model
+    if max_tokens:
+        body["max_tokens"] = max_tokens
+    with _Exchange(address, "POST", f"{address.base}/chat/completions", json.dumps(body), api_key) as response:
+        try:
+            data = json.loads(response.read())
+            text = str(data["choices"][0]["message"]["content"] or "")
+            timings = data.get("timings") or {}  # llama-server's own addition
+            speed, count = timings.get("predicted_per_second"), timings.get("predicted_n")
+            return Completion(text, None if count is None else int(count), None if speed is None else float(speed))
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            raise ServerSaid(f"{address.text}: the answer is not of OpenAI's form", "is this an OpenAI-style server?"
+                             ) from None  # fmt: skip
+
+
 def _read_event(data: object) -> tuple[str, bool]:
     """The text that an event adds, and whether it is the last. Raises TypeError for an event of another form."""
     if not isinstance(data, dict):

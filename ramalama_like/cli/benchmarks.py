@@ -5,6 +5,7 @@ from __future__ import annotations
 from ramalama_like import settings, ui
 from ramalama_like.accelerator import canonical_backend
 from ramalama_like.errors import ValueProblem
+from ramalama_like.launch import Outline
 from ramalama_like.llama_bench import Run, common_cells, compare_runs, differences, group_runs, table_rows
 from ramalama_like.result_store import read_results
 from ramalama_like.value import to_plain
@@ -36,6 +37,11 @@ def execute(request: Request) -> int:
     verbs = {"benchmarks list": _list, "benchmarks show": _show, "benchmarks compare": _compare}
     verbs[request.command](request, asked, runs)
     return 0
+
+
+def outline(request: Request) -> Outline:
+    """What the command would do: look, and start nothing. Raises AppError."""
+    return Outline(settings.load_settings(request))
 
 
 def _list(_: Request, asked: Settings, runs: Sequence[Run]) -> None:

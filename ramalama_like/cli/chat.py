@@ -12,6 +12,7 @@ from ramalama_like.errors import ValueProblem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ramalama_like.launch import Outline
     from ramalama_like.request import Request
 
 
@@ -24,10 +25,9 @@ def execute(request: Request) -> int:
     address = parse_address(asked.url.value)
     api_key = asked.api_key.value
     if asked.dryrun.value:
-        from ramalama_like.launch import show_lines
-        from ramalama_like.pipeline import own_program
+        from ramalama_like.launch import show_outline
 
-        show_lines(request, [_shown_line(request, own_program())], asked.dryrun.value, "chat")
+        show_outline(request, outline(request))
         return 0
     if asked.wait.value:
         wait_healthy(address, asked.wait.value)
@@ -52,6 +52,16 @@ def execute(request: Request) -> int:
         raise ValueProblem("nothing was asked: the prompt is empty", "write it at the end of the line, or pipe it in")
     session.ask(prompt)
     return 0
+
+
+def outline(request: Request) -> Outline:
+    """What the command would do. Raises AppError."""
+    from ramalama_like.launch import Outline
+    from ramalama_like.pipeline import own_program
+
+    loaded = settings.load_settings(request)
+    parse_address(loaded.settings.url.value)
+    return Outline(loaded, lines=(_shown_line(request, own_program()),), kind="chat")
 
 
 def _prompt(request: Request) -> str | None:

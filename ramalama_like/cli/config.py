@@ -10,11 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ramalama_like.launch import Outline
     from ramalama_like.options import Option, Setting
     from ramalama_like.request import Request
     from ramalama_like.settings import LoadedSettings
-
-SECRETS = ("api_key",)
 
 
 def execute(request: Request) -> int:
@@ -24,6 +23,13 @@ def execute(request: Request) -> int:
         ui.warn(warning)
     ui.write(show_config(loaded, origin=loaded.settings.origin.value, json=loaded.settings.json.value))
     return 0
+
+
+def outline(request: Request) -> Outline:
+    """What the command would do: print, and start nothing. Raises AppError."""
+    from ramalama_like.launch import Outline
+
+    return Outline(settings.load_settings(request))
 
 
 def show_config(loaded: LoadedSettings, *, origin: bool = False, json: bool = False) -> str:
@@ -55,7 +61,7 @@ def _configurable() -> Mapping[str, Option]:
 
 
 def _assignment(name: str, key: str, setting: Setting[object]) -> str:
-    if name in SECRETS:
+    if all_options()[name].secret:
         return f"# {key} is {'not set' if setting.is_default else 'set, and not shown'}"
     if setting.value is None or (setting.is_default and setting.value in ("", {})):
         return f"# {key} is not set"
@@ -94,7 +100,7 @@ def _as_json(loaded: LoadedSettings) -> str:
     shown = {}
     for name, option in _configurable().items():
         setting = getattr(loaded.settings, name)
-        shown[option.key] = {"value": None if name in SECRETS else setting.value, "origin": setting.origin}
+        shown[option.key] = {"value": None if option.secret else setting.value, "origin": setting.origin}
     content = {
         "files": list(loaded.files),
         "tables": list(loaded.tables),

@@ -6,6 +6,7 @@ from ramalama_like import pipeline, settings, ui
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.fit import NEVER, TOO_LONG, TOO_MANY, UNKNOWN, device_place, main_place, make_fit
 from ramalama_like.fit_words import size_text, verdict_lines
+from ramalama_like.launch import Outline
 from ramalama_like.memory_options import read_memory_options
 from ramalama_like.models import resolve_model
 
@@ -44,6 +45,11 @@ def execute(request: Request) -> int:
         cache = " and ".join(dict.fromkeys((options.key_type, options.value_type)))
         ui.write("".join(f"{line}\n" for line in _lines(model, fits, cache)))
     return 22 if all(fit.verdict in CANNOT for fit in fits) else 0
+
+
+def outline(request: Request) -> Outline:
+    """What the command would do: look, and start nothing. Raises AppError."""
+    return Outline(settings.load_settings(request))
 
 
 def _find_model(request: Request, merged: Settings) -> Model:

@@ -17,11 +17,13 @@ from typer.core import TyperCommand, TyperGroup
 from ramalama_like import settings, ui
 from ramalama_like.cli.parse import HELP_FLAGS, PROGRAM, REPEATABLE, VERSION_FLAGS, canonical_topic, check_arguments
 from ramalama_like.errors import UsageError
-from ramalama_like.options import COMMANDS, Option, all_options, global_options, options_of
+from ramalama_like.options import COMMANDS, Option, all_options, global_options, options_of, own_options
 from ramalama_like.request import Given, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from ramalama_like.launch import Outline
 
 WIDTH = 80
 KINDS = {"int": "N", "float": "N", "path": "PATH", "bool": "on|off", "list": "TEXT", "args": "ARGS"}
@@ -38,6 +40,13 @@ def execute(request: Request) -> int:
     width = settings.terminal_columns() or WIDTH
     ui.write(f"{show_help(request.model, width).rstrip()}\n")
     return 0
+
+
+def outline(request: Request) -> Outline:
+    """What the command would do: print, and start nothing. Raises AppError."""
+    from ramalama_like.launch import Outline
+
+    return Outline(settings.load_settings(request))
 
 
 def show_help(command: str = "", width: int = WIDTH) -> str:
@@ -123,7 +132,7 @@ def _function(name: str) -> Callable[..., Request]:
         check_arguments(name, arguments)
         return Request(name, tuple(arguments), _given(context))
 
-    options = {} if declared.passes_through else options_of(name)
+    options = own_options(name) if declared.passes_through else options_of(name)
     parameters = [_option_parameter(option_name, option) for option_name, option in options.items()]
     if declared.most != 0:
         kind: Any = str if declared.most == 1 else list[str]
@@ -261,7 +270,10 @@ class _Group(_Sections, TyperGroup):
 
 class _PassingThrough(_Command):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, args if args and args[0] in HELP_FLAGS else ["--", *args])
+        own = {flag for param in self.params for flag in param.opts if param.param_type_name == "option"}
+        inner = next((place for place, word in enumerate(args) if word not in own - {*HELP_FLAGS}), len(args))
+        asked = args[inner : inner + 1] and args[inner] in HELP_FLAGS
+        return super().parse_args(ctx, args if asked else [*args[:inner], "--", *args[inner:]])
 
 
 def _command_rows(group: str | None) -> list[tuple[str, str]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ramalama_like.containers import find_container, list_containers, need_engine, no_such_container
-from ramalama_like.launch import show_lines
+from ramalama_like.containers import check_here, find_container, list_containers, need_engine, no_such_container
+from ramalama_like.launch import Outline, show_outline
 from ramalama_like.process import hand_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ramalama_like.facts import EngineFacts
+    from ramalama_like.options import Settings
     from ramalama_like.request import Request
 
 
@@ -16,14 +18,23 @@ def execute(request: Request) -> int:
     engine, loaded = need_engine(request)
     asked = loaded.settings
     name = request.arguments[0]
-    line = [engine.program, "logs"]
-    line += ["-f"] if asked.follow.value else []
-    line += [] if asked.tail.value is None else ["--tail", str(asked.tail.value)]
-    line.append(name)
     if asked.dryrun.value:
-        show_lines(request, [line], asked.dryrun.value)
+        show_outline(request, outline(request))
         return 0
+    check_here(request, loaded)
     found = list_containers(engine, asked.timeout.value)
     if not find_container(found, name):
         raise no_such_container(found, name)
-    return hand_over(line)
+    return hand_over(_line(request, engine, asked))
+
+
+def outline(request: Request) -> Outline:
+    """What the command would do. Raises AppError."""
+    engine, loaded = need_engine(request)
+    return Outline(loaded, engine, (_line(request, engine, loaded.settings),))
+
+
+def _line(request: Request, engine: EngineFacts, asked: Settings) -> tuple[str, ...]:
+    follow = ("-f",) if asked.follow.value else ()
+    tail = () if asked.tail.value is None else ("--tail", str(asked.tail.value))
+    return (engine.program, "logs", *follow, *tail, request.arguments[0])

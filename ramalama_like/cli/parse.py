@@ -9,7 +9,7 @@ a flag, a variable and a file are judged by the same code.
 from __future__ import annotations
 
 from ramalama_like.errors import NotBuiltYet, UsageError
-from ramalama_like.options import COMMANDS, COMMANDS_NOT_YET, global_options, options_of
+from ramalama_like.options import COMMANDS, COMMANDS_NOT_YET, global_options, options_of, own_options
 from ramalama_like.request import Given, Request
 
 TYPE_CHECKING = False
@@ -152,11 +152,16 @@ def check_arguments(command: str, arguments: Sequence[str]) -> None:
 
 
 def _pass_through(command: str, scan: _Scan) -> Request:
-    rest = tuple(scan.words[scan.at :])
-    if rest and rest[0] in HELP_FLAGS:
+    # Only the command's own switches right behind it are its own; all other words belong to the inner command.
+    own = {flag: name for name, option in own_options(command).items() for flag in option.flags}
+    words = scan.words[scan.at :]
+    while words and words[0] in own:
+        scan.given[own[words[0]]] = Given(True, words[0])
+        words = words[1:]
+    if words and words[0] in HELP_FLAGS:
         return Request("help", (command,))
-    check_arguments(command, rest)
-    return Request(command, rest, scan.given)
+    check_arguments(command, words)
+    return Request(command, tuple(words), scan.given)
 
 
 def _flags_of(command: str) -> Mapping[str, tuple[str, Option]]:

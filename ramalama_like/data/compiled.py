@@ -770,6 +770,63 @@ TABLES: dict[str, dict[str, Any]] = {
             },
         ),
     },
+    "health": {
+        "disk": {
+            "store_least_bytes": 500000000,
+            "store_enough_bytes": 10000000000,
+            "image_least_bytes": 4000000000,
+            "image_enough_bytes": 16000000000,
+        },
+        "memory": {
+            "least_bytes": 1000000000,
+            "enough_bytes": 6000000000,
+        },
+        "image": {
+            "old_days": 180,
+        },
+        "clock": {
+            "earliest": "2026-11-01",
+            "warn_s": 300,
+            "fail_s": 86400,
+        },
+        "account": {
+            "ids": 65536,
+        },
+        "install": {
+            "debian": "sudo apt-get install {package}",
+            "ubuntu": "sudo apt-get install {package}",
+            "fedora": "sudo dnf install {package}",
+            "rhel": "sudo dnf install {package}",
+            "centos": "sudo dnf install {package}",
+            "arch": "sudo pacman -S {package}",
+            "suse": "sudo zypper install {package}",
+            "opensuse": "sudo zypper install {package}",
+            "alpine": "sudo apk add {package}",
+            "darwin": "brew install {package}",
+        },
+        "packages": {
+            "docker": {
+                "debian": "docker.io",
+                "ubuntu": "docker.io",
+                "fedora": "moby-engine",
+            },
+            "nvidia-driver": {
+                "fedora": "akmod-nvidia",
+                "arch": "nvidia",
+            },
+            "newuidmap": {
+                "debian": "uidmap",
+                "ubuntu": "uidmap",
+                "fedora": "shadow-utils",
+                "rhel": "shadow-utils",
+                "centos": "shadow-utils",
+                "arch": "shadow",
+                "suse": "shadow",
+                "opensuse": "shadow",
+                "alpine": "shadow-uidmap",
+            },
+        },
+    },
     "images": {
         "default_family": "ramalama",
         "override_keys": {

@@ -12,7 +12,8 @@
 #   FAKE_MESSAGE   the last words of `run`, on standard error
 #   FAKE_OUTPUT    what `run` and `ps` print on standard output
 #   FAKE_OUTPUT_N, FAKE_CODE_N   the same for the call that is recorded as number N alone
-#   FAKE_IMAGE     what `image inspect` prints
+#   FAKE_INFO      what `info` prints, in place of a few lines of text; `hang` hangs, `fail: words` fails with them
+#   FAKE_IMAGE     what `image inspect` prints; empty: there is no such image
 name=${0##*/}
 
 answer() {
@@ -27,6 +28,11 @@ answer() {
 case $FAKE_VERSION in
     20.10.24) build=297e128 ;;
     *) build=e6534b4 ;;
+esac
+case ${1-}:${FAKE_INFO-} in
+    info:hang) exec sleep 1000 ;;
+    info:fail:*) echo "${FAKE_INFO#fail: }" >&2; exit 125 ;;
+    info:?*) case ${3-} in *CDISpecDirs*) ;; *) printf '%s\n' "$FAKE_INFO"; exit 0 ;; esac ;;
 esac
 case "$name ${1-}" in
     'podman --version' | 'podman -v') answer "podman version $FAKE_VERSION" ;;
@@ -62,8 +68,10 @@ case ${1-} in
         [ "${FAKE_RUN:-exit}" = hang ] && exec sleep 1000
         [ -z "${FAKE_MESSAGE-}" ] || printf '%s\n' "$FAKE_MESSAGE" >&2
         exit "${FAKE_CODE:-1}" ;;
+    image)
+        [ -n "${FAKE_IMAGE-}" ] || { echo "Error: ${3-}: image not known" >&2; exit 125; }
+        printf '%s\n' "$FAKE_IMAGE" ;;
     inspect) echo "Error: no such container ${6-}" >&2; exit 125 ;;
-    image) [ -z "${FAKE_IMAGE-}" ] || printf '%s\n' "$FAKE_IMAGE" ;;
     ps) [ -z "${FAKE_OUTPUT-}" ] || printf '%s\n' "$FAKE_OUTPUT" ;;
 esac
 exit 0
