@@ -368,10 +368,11 @@ def test_the_trial_run_with_the_embedded_server() -> None:
     row = json.loads(result.out)[-1]
     assert (row["check"], row["status"]) == ("smoke", "ok"), result
     speed, _, rest = row["what"].partition(" ")
-    assert (float(speed) > 0, rest) == (True, "tokens per second with cpu (CPU)")
+    # What follows depends on the machine that runs the tests.
+    assert (float(speed) > 0, rest.startswith("tokens per second with CPU because ")) == (True, True)
 
 
-@pytest.mark.parametrize("host", sorted(path.name for path in HOSTS.iterdir()))
+@pytest.mark.parametrize("host", sorted(path.name for path in HOSTS.iterdir() if path.is_dir()))
 def test_recorded_machines_have_all_that_their_facts_can_tell(host: str, fake_engine: Install) -> None:
     fake_engine("podman-5.4")
     found = statuses("--host-facts", str(HOSTS / host))

@@ -14,8 +14,10 @@ from ramalama_like.options import COMMANDS
 Install = Callable[..., Recorder]
 PODMAN_PS = json.dumps([{"Names": ["mine"], "Id": "abc", "Image": "i", "State": "running", "Labels": {}}])
 WORDS = {"run": "demo", "serve": "demo", "bench": "demo", "perplexity": "demo", "stop": "mine", "logs": "mine",
-         "chat": "hello", "explain": "version"}  # fmt: skip
-SILENT = ("info", "config show", "version", "help", "explain")  # their dry run is the command itself
+         "chat": "hello", "explain": "version", "fit": "demo", "benchmarks show": "0a1b"}  # fmt: skip
+# Their dry run is the command itself.
+SILENT = ("info", "config show", "version", "help", "explain", "fit", "benchmarks list", "benchmarks show",
+          "benchmarks compare")  # fmt: skip
 
 
 def line(name: str) -> list[str]:
@@ -35,7 +37,7 @@ def test_every_command_is_explained_by_its_own_dry_run(name: str, fake_engine: I
         dry = run_cli("--dryrun", *line(name))
         assert steps(explained.out) == [shlex.split(row) for row in dry.out.splitlines()] != []
     document = json.loads(run_cli("explain", "--json", *line(name)).out)
-    assert list(document) == ["command", "decisions", "candidates", "warnings", "configuration", "steps"]
+    assert list(document) == ["command", "decisions", "candidates", "ignored", "warnings", "configuration", "steps"]
     assert document["command"] == name
     assert [step["argv"] for step in document["steps"]] == steps(explained.out)
     told = [row for row in explained.out.splitlines() if row[:1] not in (" ", "") and not row.startswith("step ")]

@@ -50,7 +50,7 @@ DOORS = {
     "typer": {"cli"},
     "huggingface_hub": {"models.sources.huggingface"},
     "xllamacpp": {"embedded"},
-    "requests": {"web"},
+    "requests": {"web", "models.remote"},
 }
 STARTS = {"fork", "execv", "execve", "execvp", "execvpe", "execl", "execlp", "posix_spawn", "posix_spawnp", "spawnv",
           "spawnvp", "system", "popen"}  # fmt: skip

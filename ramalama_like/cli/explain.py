@@ -28,6 +28,7 @@ class Explained:
     command: str
     decisions: tuple[Row, ...]
     candidates: tuple[Candidate, ...]  # backends that were considered
+    ignored: tuple[str, ...]  # cards that were not
     warnings: tuple[str, ...]
     files: tuple[str, ...]  # configuration that was read
     steps: tuple[tuple[str, tuple[str, ...]], ...]  # kind and argument list of what would be executed
@@ -57,6 +58,7 @@ def _of_plan(inner: Request) -> Explained:
     plan = decided.plan
     return Explained(
         command=inner.command, decisions=plan.decisions, candidates=plan.accelerator.candidates,
+        ignored=plan.accelerator.ignored,
         warnings=(*decided.loaded.warnings, *plan.warnings), files=decided.loaded.files,
         steps=tuple((step.kind, step.argv) for step in render_steps(plan)),
     )  # fmt: skip
@@ -78,7 +80,7 @@ def _of_outline(inner: Request) -> Explained:
             why = "nothing else was asked for" if setting.is_default else "as asked"
             rows.append((name, _shown(option, setting), why, setting.origin))
     steps = tuple((drawn.kind, tuple(line)) for line in drawn.lines)
-    return Explained(inner.command, tuple(rows), (), drawn.loaded.warnings, drawn.loaded.files, steps)
+    return Explained(inner.command, tuple(rows), (), (), drawn.loaded.warnings, drawn.loaded.files, steps)
 
 
 def _shown(option: Option, setting: Setting[object]) -> str:
@@ -97,6 +99,7 @@ def _as_text(explained: Explained) -> str:
         if what == "accelerator":
             losers = [candidate for candidate in explained.candidates if not candidate.chosen]
             lines += dict.fromkeys(f"    not {candidate.backend}: {candidate.why}" for candidate in losers)
+            lines += [f"    not looked at: {card}" for card in explained.ignored]
     lines += [f"warning: {warning}" for warning in explained.warnings]
     lines += [f"configuration: {file}" for file in explained.files]
     lines += [f"step {number}: {render_line(argv)}" for number, (_, argv) in enumerate(explained.steps, 1)]
@@ -119,6 +122,7 @@ def _report(explained: Explained) -> dict[str, object]:
         "decisions": {what: {"value": told, "why": why, "origin": origin}
                       for what, told, why, origin in explained.decisions},
         "candidates": to_plain(explained.candidates),
+        "ignored": list(explained.ignored),
         "warnings": list(explained.warnings),
         "configuration": list(explained.files),
         "steps": [{"kind": kind, "argv": list(argv)} for kind, argv in explained.steps],

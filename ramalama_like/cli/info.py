@@ -10,9 +10,11 @@ import os
 
 from ramalama_like import __version__, pipeline, settings, ui
 from ramalama_like.accelerator import choose_accelerator, gpu_variables
+from ramalama_like.cards import card_name
 from ramalama_like.errors import AppError, Interrupted, ValueProblem
 from ramalama_like.examine.engine import ask_info, info_question
 from ramalama_like.facts import EngineFacts, facts_to_plain
+from ramalama_like.gpu_selectors import card_selectors
 from ramalama_like.image import choose_image
 from ramalama_like.launch import Outline, show_outline
 from ramalama_like.options import Setting, all_options
@@ -50,6 +52,7 @@ def execute(request: Request) -> int:
     engine, engine_info = _look_at_engine(merged, facts)
     report = {
         **_choices(merged, facts, engine),
+        "Cards": {selector: card_name(card) for selector, card in card_selectors(facts).items()},
         "Config": {"settings": {"config_files": list(loaded.files)}, **_configured(merged)},
         "Engine": engine_info,
         "HostFacts": facts_to_plain(facts),
@@ -153,9 +156,9 @@ def _choices(merged: Settings, facts: HostFacts, engine: EngineFacts) -> dict[st
     """What `auto` would choose here, and the image that each backend would get."""
     environment = settings.collect_gpu_environment(gpu_variables())
 
-    def chosen(backend: Setting[str]) -> tuple[Any, Any]:
+    def chosen(backend: Setting[str], gpus: Setting[tuple[str, ...]]) -> tuple[Any, Any]:
         accelerator = choose_accelerator(
-            backend=backend, devices=merged.device, keep_groups=merged.keep_groups, gpus=merged.gpu, facts=facts,
+            backend=backend, devices=merged.device, keep_groups=merged.keep_groups, gpus=gpus, facts=facts,
             engine=engine, family=merged.image_family.value, environment=environment,
         )  # fmt: skip
         image = choose_image(
@@ -166,10 +169,10 @@ def _choices(merged: Settings, facts: HostFacts, engine: EngineFacts) -> dict[st
 
     images = {}
     try:
-        accelerator, image = chosen(merged.backend)
+        accelerator, image = chosen(merged.backend, merged.gpu)
         for candidate in accelerator.candidates:
             if candidate.backend not in images or candidate.chosen:
-                _, other = chosen(Setting(candidate.backend, "info"))
+                _, other = chosen(Setting(candidate.backend, "info"), Setting(()))
                 images[candidate.backend] = {"Ref": other.ref, "Why": other.why, "Chosen": candidate.chosen,
                                              "Reason": candidate.why}  # fmt: skip
     except ValueProblem as problem:  # a variable that names a card which is not there

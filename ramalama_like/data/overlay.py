@@ -131,9 +131,10 @@ class _Merge:
                     raise self.problem((*place, number), "must be a table")
                 rows.append(self.table((*place, number), members, None, row))
             return (*rows, *base)
+        kind = type(members[0]) if members else str
         for number, member in enumerate(given):
-            if not isinstance(member, str):
-                raise self.problem((*place, number), "must be text")
+            if type(member) is not kind:
+                raise self.problem((*place, number), f"must be {WORDS[kind]}")
         return tuple(dict.fromkeys((*base, *given) if adds else given))
 
     def is_open(self, path: Path) -> bool:
