@@ -54,7 +54,9 @@ def test_the_trial_run(user: User) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     row = checks(done.stdout)["smoke"]
     speed, _, rest = row["what"].partition(" ")
-    assert (row["status"], float(speed) > 0, rest) == ("ok", True, "tokens per second with cpu (CPU)")
+    # Why it is the processor depends on the machine that runs the tests.
+    beginning = "tokens per second with CPU because "
+    assert (row["status"], float(speed) > 0, rest[: len(beginning)]) == ("ok", True, beginning)
     assert user.leftovers() == []
 
 
