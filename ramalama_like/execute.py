@@ -11,24 +11,30 @@ from time import time
 from ramalama_like import ui
 from ramalama_like.causes import find_cause
 from ramalama_like.errors import AppError, ChildFailed, EngineError, Interrupted, TimedOut, ValueProblem
+from ramalama_like.log_sinks import show_log
 from ramalama_like.planner import LOGS
 from ramalama_like.probe.engine import remember_engine
 from ramalama_like.probe.sockets import LOCK
 from ramalama_like.process import capture, start
 from ramalama_like.render.argv import render_steps
+from ramalama_like.signals import SignalGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
+    from typing import TypeVar
 
     from ramalama_like.chat.client import Address
     from ramalama_like.options import Setting
     from ramalama_like.plan import Plan, Step
     from ramalama_like.process import Child
     from ramalama_like.proof import Proof
-    from ramalama_like.server_log import OwnLevel
+    from ramalama_like.request import Request
 
+    T = TypeVar("T")
+
+TRIES = 10  # when others start at the same moment
 LAST_LINES = 12  # of the log, shown when a server dies
 REPORT_LINES = 5000  # of the log, kept until the server is ready; with --debug it prints about 1000
 REPORT_S = 0.3  # how long the last of these lines may be on their way when the server is ready already
@@ -37,6 +43,20 @@ ENGINE_PATIENCE_S = 10.0  # for small engine commands while cleaning up
 
 class NameTaken(ValueProblem):
     """Somebody else was quicker: the name that was free when the plan was made is so no more."""
+
+
+def with_free_name(request: Request, attempt: Callable[[Request], T]) -> T:
+    """Try something that starts a container, with the next name each time others were quicker. Raises what it raises.
+
+    A plan made anew takes the next name by itself; a name that was given is taken or it is not.
+    """
+    for _ in range(TRIES - 1):
+        try:
+            return attempt(request)
+        except NameTaken:
+            if "name" in request.given:
+                raise
+    return attempt(request)
 
 
 class RunningServer:
@@ -342,77 +362,6 @@ def explain_end(code: int, lines: list[str], what: str) -> AppError:
     if not said:
         return ChildFailed(f"{what} {how} and without a word", exit_code=exit_code)
     return ChildFailed(f"{what} {how}: {said.strip()}", "see its last lines above", exit_code)
-
-
-def show_log(line: str) -> None:
-    """A log sink that shows everything."""
-    ui.say(ui.spelled(line))
-
-
-class OwnLog:
-    """A log sink that shows what the server prints by itself, and not the report that this program asked it for."""
-
-    def __init__(self) -> None:
-        self._level: OwnLevel | None = None
-
-    def __call__(self, line: str) -> None:
-        """Show the line, or not."""
-        if self._level is None:  # loaded with the first line, while the engine is at work
-            from ramalama_like.server_log import OwnLevel
-
-            self._level = OwnLevel()
-        if self._level.shows(line):
-            show_log(line)
-
-
-def show_progress_of_pull(line: str) -> None:
-    """A log sink that shows what an engine tells about fetching an image, and nothing else."""
-    beginnings = ("Trying to pull", "Getting image", "Copying ", "Writing manifest", "Unable to find image",
-                  "Pulling ", "Status: ", "Resolving ")  # fmt: skip
-    if line.startswith(beginnings) or line.endswith((": Pull complete", ": Pulling from")):
-        ui.say(ui.one_line(line))
-
-
-class SignalGuard:
-    """What SIGTERM, SIGHUP and Ctrl-C do while something is running that must be cleaned up."""
-
-    def __init__(self) -> None:
-        self._before: dict[int, object] = {}
-
-    def catch(self) -> None:
-        """SIGTERM and a closed terminal become exceptions, as Ctrl-C is one already."""
-        import signal
-
-        def stop(number: int, _: object) -> None:
-            raise Interrupted(f"stopped by {signal.Signals(number).name}", exit_code=128 + number)
-
-        self._set(signal.SIGTERM, stop)
-        self._set(signal.SIGHUP, stop)
-
-    def ignore(self) -> None:
-        """While cleaning up, another signal must not stop that. It takes a bounded time."""
-        import signal
-
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM):
-            self._set(number, signal.SIG_IGN)
-
-    def restore(self) -> None:
-        """As it was before."""
-        import signal
-
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-        self._before.clear()
-
-    def _set(self, number: int, handler: object) -> None:
-        import signal
-
-        # A `nohup` that was wished for is kept; handlers that did not come from Python read as None.
-        before = signal.getsignal(number)
-        if number == signal.SIGHUP and before == signal.SIG_IGN:
-            return
-        signal.signal(number, handler)  # type: ignore[arg-type]
-        self._before.setdefault(number, signal.SIG_DFL if before is None else before)
 
 
 def _refuse_foreign(folder: str) -> None:

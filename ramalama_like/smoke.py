@@ -5,7 +5,8 @@ from __future__ import annotations
 from ramalama_like import pipeline
 from ramalama_like.cards import CPU
 from ramalama_like.chat.client import complete_chat
-from ramalama_like.execute import NameTaken, RunningServer, show_progress_of_pull
+from ramalama_like.execute import RunningServer, with_free_name
+from ramalama_like.log_sinks import show_progress_of_pull
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 PROMPT = "What is ramalama-like?"
 MOST_TOKENS = 64
-TRIES = 10  # with the next name each time, when others start at the same moment
 
 
 @value
@@ -27,13 +27,7 @@ class Smoke:
 
 def run_smoke(request: Request) -> Smoke:
     """Start the server, ask once, and end it. ``request`` is that of ``run``. Raises AppError."""
-    for _ in range(TRIES - 1):
-        try:
-            return _run_once(request)
-        except NameTaken:
-            if "name" in request.given:
-                raise
-    return _run_once(request)
+    return with_free_name(request, _run_once)
 
 
 def _run_once(request: Request) -> Smoke:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from ramalama_like import ui
 from ramalama_like.chat.client import ServerGone, preload
 from ramalama_like.errors import AppError
-from ramalama_like.execute import NameTaken, RunningServer, show_log, show_progress_of_pull
+from ramalama_like.execute import RunningServer, with_free_name
 from ramalama_like.launch import prepare
+from ramalama_like.log_sinks import show_log, show_progress_of_pull
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,18 +20,9 @@ class SessionOver(AppError):
     exit_code = 0
 
 
-TRIES = 10  # with the next name each time, when others start at the same moment
-
-
 def execute(request: Request) -> int:
     """Run the command; its exit code. Raises AppError."""
-    for _ in range(TRIES - 1):
-        try:
-            return _run_once(request)
-        except NameTaken:
-            if "name" in request.given:
-                raise
-    return _run_once(request)
+    return with_free_name(request, _run_once)
 
 
 def _run_once(request: Request) -> int:

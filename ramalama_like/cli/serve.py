@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ramalama_like import ui
-from ramalama_like.execute import OwnLog, RunningServer, show_log
+from ramalama_like.execute import RunningServer
 from ramalama_like.launch import prepare
+from ramalama_like.log_sinks import OwnLog, show_log
 from ramalama_like.runtimes.llama_cpp import asks_report
 
 TYPE_CHECKING = False
