@@ -11,7 +11,7 @@ from time import time
 from ramalama_like import ui
 from ramalama_like.causes import find_cause
 from ramalama_like.errors import AppError, ChildFailed, EngineError, Interrupted, TimedOut, ValueProblem
-from ramalama_like.log_sinks import show_log
+from ramalama_like.log_sinks import OwnLog, show_log
 from ramalama_like.planner import LOGS
 from ramalama_like.probe.engine import remember_engine
 from ramalama_like.probe.sockets import LOCK
