@@ -18,6 +18,7 @@ from ramalama_like.probe.sockets import LOCK
 from ramalama_like.process import capture, start
 from ramalama_like.render.argv import render_steps
 from ramalama_like.signals import SignalGuard
+from ramalama_like.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,28 +36,41 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 TRIES = 10  # when others start at the same moment
+TAKEN = ("is already in use by", "port is already allocated", "address already in use")  # an engine's words
 LAST_LINES = 12  # of the log, shown when a server dies
 REPORT_LINES = 5000  # of the log, kept until the server is ready; with --debug it prints about 1000
 REPORT_S = 0.3  # how long the last of these lines may be on their way when the server is ready already
 ENGINE_PATIENCE_S = 10.0  # for small engine commands while cleaning up
 
 
-class NameTaken(ValueProblem):
-    """Somebody else was quicker: the name that was free when the plan was made is so no more."""
+class NameTaken(AppError):
+    """Somebody else was quicker: the name or port that was free when the plan was made is so no more.
+
+    ``name`` is the container's, which ends with the number (the port, where there is one) that made it free.
+    """
+
+    exit_code = ValueProblem.exit_code
+
+    def __init__(self, message: str, hint: str, name: str, exit_code: int | None = None) -> None:
+        super().__init__(message, hint, exit_code)
+        self.name = name
 
 
 def with_free_name(request: Request, attempt: Callable[[Request], T]) -> T:
     """Try something that starts a container, with the next name each time others were quicker. Raises what it raises.
 
-    A plan made anew takes the next name by itself; a name that was given is taken or it is not.
+    A name or port that was given is taken or it is not, and nothing else is tried.
     """
+    asked = request
     for _ in range(TRIES - 1):
         try:
-            return attempt(request)
-        except NameTaken:
-            if "name" in request.given:
+            return attempt(asked)
+        except NameTaken as taken:
+            number = taken.name.rpartition("-")[2]
+            if "name" in request.given or not number.isdigit() or int(number) in asked.passed_over:
                 raise
-    return attempt(request)
+            asked = replace(asked, passed_over=(*asked.passed_over, int(number)))
+    return attempt(asked)
 
 
 class RunningServer:
@@ -225,6 +239,8 @@ class RunningServer:
             done = capture((self.plan.engine.program, "logs", "--tail", str(LAST_LINES * 4), self._name),
                            ENGINE_PATIENCE_S)  # fmt: skip
             lines = (done.stdout + done.stderr).splitlines()
+        elif was_too_late(self.plan, code, lines):
+            return _name_taken(self.plan, code, lines)
         shown = self.log_sink is show_log or isinstance(self.log_sink, OwnLog)
         if not shown or self._detached:  # the lines have not been shown yet, or not all of them
             for line in lines[-LAST_LINES:]:
@@ -251,8 +267,8 @@ class RunningServer:
         except OSError:
             os.close(self._lock)
             self._lock = -1
-            raise NameTaken(f"a server of the name {self._name} is running", "choose another one with --name"
-                            ) from None  # fmt: skip
+            raise NameTaken(f"a server of the name {self._name} is running", "choose another one with --name",
+                            self._name) from None  # fmt: skip
         if self.plan.endpoint:
             _remove_file(self.plan.endpoint.socket)  # a killed server's, on which a new one could not listen
 
@@ -316,6 +332,8 @@ def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
         signals.restore()
     child.finish_log()
     if code:
+        if was_too_late(plan, code, child.lines):
+            raise _name_taken(plan, code, child.lines)
         raise explain_end(code, child.lines, f"{plan.server[0]}")
     remember_engine_of(plan)
     return output
@@ -346,6 +364,21 @@ def _created(text: str) -> float:
         return datetime.fromisoformat(text.strip().strip('"')).timestamp()
     except ValueError:
         return 0.0
+
+
+def was_too_late(plan: Plan, code: int, lines: list[str]) -> bool:
+    """Whether the engine refused to start a container since its name or its port has been taken meanwhile.
+
+    Seen: docker 26 (125) and podman 4.3 (125 for the name, 126 for the port). Of the port a server itself would say so
+    with another exit code.
+    """
+    said = "\n".join(lines[-LAST_LINES:]).lower()
+    return plan.container is not None and code in (125, 126) and any(words in said for words in TAKEN)
+
+
+def _name_taken(plan: Plan, code: int, lines: list[str]) -> NameTaken:
+    explained = explain_end(code, lines, plan.engine.kind)
+    return NameTaken(explained.message, explained.hint, plan.container.name if plan.container else "", code)
 
 
 def explain_end(code: int, lines: list[str], what: str) -> AppError:

@@ -41,6 +41,7 @@ PORTS_TRIED = 100  # after the first one
 class Decided:
     """A plan, and what it was made from."""
 
+    request: Request
     plan: Plan
     loaded: LoadedSettings
     facts: HostFacts
@@ -61,7 +62,7 @@ def decide(request: Request, *, engine: EngineFacts | None = None) -> Decided:
     _check_files(merged)
     situation = _situation(request, merged, facts, engine, model)
     plan = planner.make_plan(request, merged, facts, engine, model, draft, situation)
-    return Decided(plan, loaded, facts)
+    return Decided(request, plan, loaded, facts)
 
 
 def find_facts(merged: Settings) -> HostFacts:
@@ -177,7 +178,7 @@ def _situation(request: Request, merged: Settings, facts: HostFacts, engine: Eng
                ) -> planner.Situation:  # fmt: skip
     runtime_dir = settings.runtime_dir()
     if request.command in ("bench", "perplexity") or planner.wants_socket(request, merged, engine, facts):
-        port, origin = _free_slot(runtime_dir, model.alias, merged.port.value, facts), "default"
+        port, origin = _free_slot(request, runtime_dir, model.alias, merged.port.value, facts), "default"
     else:
         port, origin = _choose_port(request, merged, facts)
     native = engine.kind == "none"
@@ -189,10 +190,12 @@ def _situation(request: Request, merged: Settings, facts: HostFacts, engine: Eng
     )  # fmt: skip
 
 
-def _free_slot(runtime_dir: str, alias: str, first: int, facts: HostFacts) -> int:
+def _free_slot(request: Request, runtime_dir: str, alias: str, first: int, facts: HostFacts) -> int:
     # No port is opened; the number only keeps names apart: those of several conversations, and those of servers that
     # have a port.
     for port in range(first, min(first + PORTS_TRIED, 65535) + 1):
+        if port in request.passed_over:
+            continue
         folder = planner.socket_folder(runtime_dir, planner.container_name(alias, port))
         if not facts.is_this_machine or (folder_is_free(folder) and port_is_free("127.0.0.1", port)):
             return port
@@ -208,7 +211,7 @@ def _choose_port(request: Request, merged: Settings, facts: HostFacts) -> tuple[
             raise ValueProblem(f"--port {first}: the port is taken on {host}",
                                "choose another one, or leave --port out for the next free one")  # fmt: skip
         return first, merged.port.origin
-    port = find_free_port(first, min(first + PORTS_TRIED, 65535), host)
+    port = find_free_port(first, min(first + PORTS_TRIED, 65535), host, request.passed_over)
     if port is None:
         raise ValueProblem(f"no port from {first} to {first + PORTS_TRIED} is free on {host}",
                            "choose one with --port, or check --host")  # fmt: skip

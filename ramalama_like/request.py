@@ -28,6 +28,7 @@ class Request:
     command: str
     arguments: tuple[str, ...] = ()
     given: Mapping[str, Given] = {}  # never changed after construction
+    passed_over: tuple[int, ...] = ()  # ports, and numbers of names, that somebody else was quicker to take
 
     @property
     def model(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ramalama_like import launch, pipeline, settings, ui
 from ramalama_like.errors import AppError, ChildFailed, Interrupted
-from ramalama_like.execute import run_tool
+from ramalama_like.execute import run_tool, with_free_name
 from ramalama_like.llama_bench import Run, common_cells, make_measurements, table_rows
 from ramalama_like.proof import demand_gpu, proof_of_bench
 from ramalama_like.value import to_plain
@@ -82,7 +82,7 @@ def _measure_all(
             pipeline.check_executable(request, decided)
             if len(all_decided) > 1:
                 ui.say(f"Measuring {backend} ({number} of {len(all_decided)})")
-            measured.append(_measure(decided))
+            measured.append(_measure_with_free_name(decided))
         except AppError as error:
             if alone or isinstance(error, Interrupted):
                 raise
@@ -91,6 +91,15 @@ def _measure_all(
             ui.error(f"{backend}: {error.message}", error.hint)
             failures.append(error)
     return measured
+
+
+def _measure_with_free_name(decided: Decided) -> tuple[list[dict[str, Any]], Run]:
+    plans = [decided]  # made anew only where its name has been taken meanwhile
+
+    def attempt(request: Request) -> tuple[list[dict[str, Any]], Run]:
+        return _measure(plans.pop() if plans else pipeline.decide(request))
+
+    return with_free_name(decided.request, attempt)
 
 
 def _measure(decided: Decided) -> tuple[list[dict[str, Any]], Run]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ramalama_like.execute import run_tool
+from ramalama_like.execute import run_tool, with_free_name
 from ramalama_like.launch import prepare
 
 TYPE_CHECKING = False
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 def execute(request: Request) -> int:
     """Run the command; its exit code. Raises AppError."""
+    return with_free_name(request, _measure)
+
+
+def _measure(request: Request) -> int:
     from ramalama_like import ui
 
     decided = prepare(request)

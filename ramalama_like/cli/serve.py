@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like import ui
-from ramalama_like.execute import RunningServer
+from ramalama_like.execute import RunningServer, with_free_name
 from ramalama_like.launch import prepare
 from ramalama_like.log_sinks import OwnLog, show_log
 from ramalama_like.runtimes.llama_cpp import asks_report
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 def execute(request: Request) -> int:
     """Run the command; its exit code. Raises AppError."""
+    return with_free_name(request, _serve)
+
+
+def _serve(request: Request) -> int:
     decided = prepare(request)
     if decided is None:
         return 0

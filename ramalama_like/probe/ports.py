@@ -12,15 +12,15 @@ def port_is_free(host: str, port: int) -> bool:
     return _refusal(host, port) is None
 
 
-def find_free_port(first: int, last: int, host: str) -> int | None:
-    """The lowest free port from ``first`` to ``last``, both included; None where all are taken."""
+def find_free_port(first: int, last: int, host: str, passed_over: tuple[int, ...] = ()) -> int | None:
+    """The lowest free port from ``first`` to ``last``, both included, but for some; None where all are taken."""
     from errno import EACCES, EADDRINUSE
 
     for port in range(first, last + 1):
         refusal = _refusal(host, port)
-        if refusal is None:
+        if refusal is None and port not in passed_over:
             return port
-        if refusal not in (EADDRINUSE, EACCES):
+        if refusal not in (None, EADDRINUSE, EACCES):
             return None  # the address is at fault; to look a name up a hundred times could take minutes
     return None
 

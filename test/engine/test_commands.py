@@ -33,6 +33,7 @@ class User:
 
     def __init__(self, engine: Engine, folder: Path) -> None:
         self.engine = engine
+        self.folder = folder  # where they are: podman 4.3 leaves a file "oom" there when the kernel kills a container
         self.runtime = folder / "run"
         self.runtime.mkdir(mode=0o700, parents=True)
         self.environment = {
@@ -45,14 +46,14 @@ class User:
     def types(self, *words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """One command, run to its end."""
         return subprocess.run(
-            [*PROGRAM, *words], env=self.environment, input=stdin, capture_output=True, text=True, timeout=WITHIN_S,
-            stdin=subprocess.DEVNULL if stdin is None else None, check=False,
+            [*PROGRAM, *words], env=self.environment, cwd=self.folder, input=stdin, capture_output=True, text=True,
+            timeout=WITHIN_S, stdin=subprocess.DEVNULL if stdin is None else None, check=False,
         )  # fmt: skip
 
     def starts(self, *words: str) -> subprocess.Popen[str]:
         """One command, left running, with its input open."""
-        return subprocess.Popen([*PROGRAM, *words], env=self.environment, stdin=subprocess.PIPE, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        return subprocess.Popen([*PROGRAM, *words], env=self.environment, cwd=self.folder, text=True,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
 
     def dry_run(self, *words: str) -> list[list[str]]:
         """The argument lists of a dry run."""
