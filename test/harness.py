@@ -111,8 +111,7 @@ class Recorder:
         (folder / "bin").mkdir(parents=True)
         (folder / "records").mkdir()
         for name in names:
-            # A link, since a copy that is still open for writing somewhere cannot be executed (ETXTBSY).
-            (folder / "bin" / name).symlink_to(TEST / "fakes" / "engine.sh")
+            shutil.copy(TEST / "fakes" / "engine.sh", folder / "bin" / name)
         for tool in ("sleep", "env"):
             (folder / "bin" / tool).symlink_to(shutil.which(tool) or f"/usr/bin/{tool}")
         return cls(folder, names, kind)
