@@ -173,6 +173,8 @@ def facts_from_plain(data: object) -> HostFacts:
     return found
 
 
+_MOST = 1 << 63  # of what a kernel counts in
+
 # By the text of the annotation, which `from __future__ import annotations` leaves as it was written.
 _SCALARS: dict[str, tuple[type, ...]] = {
     "str": (str,),
@@ -212,6 +214,10 @@ def _read_field(annotation: str, item: object, where: str) -> object:
         if not isinstance(item, allowed) or (isinstance(item, bool) and bool not in allowed):
             raise ValueProblem(f"host facts: {where} must be {annotation.replace(' | None', ' or null')}, "
                                f"not {_word(item)}")  # fmt: skip
+        if isinstance(item, str):
+            _check_text(item, where)
+        elif isinstance(item, int) and not -_MOST < item < _MOST:
+            raise ValueProblem(f"host facts: {where} is no number that a machine could tell")
         return item
     if not isinstance(item, list | tuple):
         raise ValueProblem(f"host facts: {where} must be a list, not {_word(item)}")
@@ -221,7 +227,16 @@ def _read_field(annotation: str, item: object, where: str) -> object:
     for number, member in enumerate(item):
         if not isinstance(member, str):
             raise ValueProblem(f"host facts: {where}[{number}] must be str, not {_word(member)}")
+        _check_text(member, f"{where}[{number}]")
     return tuple(item)
+
+
+def _check_text(text: str, where: str) -> None:
+    """JSON can spell halves of characters, which no file, argument or terminal can take."""
+    try:
+        text.encode("utf-8", "surrogateescape")  # as names of files that are no UTF-8 are kept
+    except UnicodeEncodeError:
+        raise ValueProblem(f"host facts: {where} is not text") from None
 
 
 def _word(item: object) -> str:
