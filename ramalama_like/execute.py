@@ -239,8 +239,8 @@ class RunningServer:
             done = capture((self.plan.engine.program, "logs", "--tail", str(LAST_LINES * 4), self._name),
                            ENGINE_PATIENCE_S)  # fmt: skip
             lines = (done.stdout + done.stderr).splitlines()
-        elif was_too_late(self.plan, code, lines):
-            return _name_taken(self.plan, code, lines)
+        elif taken := find_taken(self.plan, code, lines):
+            return taken
         shown = self.log_sink is show_log or isinstance(self.log_sink, OwnLog)
         if not shown or self._detached:  # the lines have not been shown yet, or not all of them
             for line in lines[-LAST_LINES:]:
@@ -332,9 +332,7 @@ def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
         signals.restore()
     child.finish_log()
     if code:
-        if was_too_late(plan, code, child.lines):
-            raise _name_taken(plan, code, child.lines)
-        raise explain_end(code, child.lines, f"{plan.server[0]}")
+        raise find_taken(plan, code, child.lines) or explain_end(code, child.lines, f"{plan.server[0]}")
     remember_engine_of(plan)
     return output
 
@@ -366,19 +364,19 @@ def _created(text: str) -> float:
         return 0.0
 
 
-def was_too_late(plan: Plan, code: int, lines: list[str]) -> bool:
-    """Whether the engine refused to start a container since its name or its port has been taken meanwhile.
+def find_taken(plan: Plan, code: int, lines: list[str]) -> NameTaken | None:
+    """The error where the engine refused to start a container since its name or port has been taken meanwhile.
 
     Seen: docker 26 (125) and podman 4.3 (125 for the name, 126 for the port). Of the port a server itself would say so
     with another exit code.
     """
+    if plan.container is None or code not in (125, 126):
+        return None
     said = "\n".join(lines[-LAST_LINES:]).lower()
-    return plan.container is not None and code in (125, 126) and any(words in said for words in TAKEN)
-
-
-def _name_taken(plan: Plan, code: int, lines: list[str]) -> NameTaken:
+    if not any(words in said for words in TAKEN):
+        return None
     explained = explain_end(code, lines, plan.engine.kind)
-    return NameTaken(explained.message, explained.hint, plan.container.name if plan.container else "", code)
+    return NameTaken(explained.message, explained.hint, plan.container.name, code)
 
 
 def explain_end(code: int, lines: list[str], what: str) -> AppError:

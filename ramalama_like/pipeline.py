@@ -178,7 +178,7 @@ def _situation(request: Request, merged: Settings, facts: HostFacts, engine: Eng
                ) -> planner.Situation:  # fmt: skip
     runtime_dir = settings.runtime_dir()
     if request.command in ("bench", "perplexity") or planner.wants_socket(request, merged, engine, facts):
-        port, origin = _free_slot(request, runtime_dir, model.alias, merged.port.value, facts), "default"
+        port, origin = _free_slot(runtime_dir, model.alias, merged.port.value, facts, request.passed_over), "default"
     else:
         port, origin = _choose_port(request, merged, facts)
     native = engine.kind == "none"
@@ -190,11 +190,11 @@ def _situation(request: Request, merged: Settings, facts: HostFacts, engine: Eng
     )  # fmt: skip
 
 
-def _free_slot(request: Request, runtime_dir: str, alias: str, first: int, facts: HostFacts) -> int:
+def _free_slot(runtime_dir: str, alias: str, first: int, facts: HostFacts, passed_over: tuple[int, ...]) -> int:
     # No port is opened; the number only keeps names apart: those of several conversations, and those of servers that
     # have a port.
     for port in range(first, min(first + PORTS_TRIED, 65535) + 1):
-        if port in request.passed_over:
+        if port in passed_over:
             continue
         folder = planner.socket_folder(runtime_dir, planner.container_name(alias, port))
         if not facts.is_this_machine or (folder_is_free(folder) and port_is_free("127.0.0.1", port)):

@@ -481,11 +481,18 @@ CAUSES = {
 
 
 @pytest.mark.parametrize("said", CAUSES)
-def test_a_cause_that_is_known_is_named(said: str, model: str, fake_engine: Install) -> None:
+def test_a_cause_that_is_known_is_named(said: str, model: str, fake_engine: Install, monkeypatch: pytest.MonkeyPatch
+                                        ) -> None:  # fmt: skip
+    first = 20000 + os.getpid() % 10000  # somebody may really have 8080
+    monkeypatch.setenv("RAMALAMA_PORT", str(first))
     fake_engine("docker-28", code="125", message=said, lines="2")
     result = run_cli("serve", model)
-    message, hint = result.err.splitlines()[-2:]
-    who = "docker" if "port" in said else "the server"  # a port that is taken: the next ones have been tried, too
+    who, log = "the server", ["line 1 of the log", "line 2 of the log", said]
+    if "port" in said:  # that is taken: the next ones are tried, and the log of each is shown
+        later = [[f"Port {first} is taken; using {port}", *log] for port in range(first + 1, first + 10)]
+        who, log = "docker", [*log, *(line for lines in later for line in lines)]
+    *told, message, hint = result.err.splitlines()
+    assert told == log
     assert (result.code, message) == (125, f"Error: {who} ended with exit code 125: {CAUSES[said]}")
     assert hint.startswith("Hint: ")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from harness import Recorder, run_cli
 
 Install = Callable[..., Recorder]
 
+FIRST = 20000 + os.getpid() % 10000  # somebody may really have 8080
 BUSY = {
     "podman-4.9": 'Error: the container name "ramalama-demo-8080" is already in use by 1',
     "docker-28": 'docker: Conflict. The container name "/x" is already in use by container 1',
@@ -22,7 +24,8 @@ def names(runs: list[list[str]]) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def text(world: Path) -> Path:
+def text(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RAMALAMA_PORT", str(FIRST))
     path = world / "text"
     path.write_text("words", "utf-8")
     return path
@@ -33,7 +36,7 @@ def text(world: Path) -> Path:
 def test_tools_take_the_next_name(which: str, command: str, fake_engine: Install, text: Path) -> None:
     engine = fake_engine(which, code="0", code_1="125", message=BUSY[which], output="[]")
     run_cli(command, "demo", *(["--file", str(text)] if command == "perplexity" else []))
-    assert names(engine.take_runs()) == ["ramalama-demo-8080", "ramalama-demo-8081"]
+    assert names(engine.take_runs()) == [f"ramalama-demo-{FIRST}", f"ramalama-demo-{FIRST + 1}"]
 
 
 @pytest.mark.parametrize("command", ["run", "serve"])
@@ -42,8 +45,8 @@ def test_servers_take_the_next_port(command: str, fake_engine: Install) -> None:
     done = run_cli(command, "demo", *(["hello"] if command == "run" else []))
     assert done.code == 1
     runs = engine.take_runs()
-    assert names(runs) == ["ramalama-demo-8080", "ramalama-demo-8081"]
-    assert [run[run.index("-p") + 1] for run in runs] == ["127.0.0.1:8080:8080", "127.0.0.1:8081:8081"]
+    assert names(runs) == [f"ramalama-demo-{FIRST}", f"ramalama-demo-{FIRST + 1}"]
+    assert [run[run.index("-p") + 1] for run in runs] == [f"127.0.0.1:{port}:{port}" for port in (FIRST, FIRST + 1)]
 
 
 def test_it_ends(fake_engine: Install, text: Path) -> None:
@@ -53,7 +56,7 @@ def test_it_ends(fake_engine: Install, text: Path) -> None:
         "Error: podman ended with exit code 125: a container of this name exists",
         "Hint: stop it with `ramalama-like stop NAME`, or choose another name with --name",
     ])  # fmt: skip
-    assert names(engine.take_runs()) == [f"ramalama-demo-{8080 + number}" for number in range(10)]
+    assert names(engine.take_runs()) == [f"ramalama-demo-{FIRST + number}" for number in range(10)]
 
 
 @pytest.mark.parametrize("words", [("--name", "mine"), ("--name", "mine-7")])

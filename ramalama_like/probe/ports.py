@@ -17,10 +17,12 @@ def find_free_port(first: int, last: int, host: str, passed_over: tuple[int, ...
     from errno import EACCES, EADDRINUSE
 
     for port in range(first, last + 1):
+        if port in passed_over:
+            continue
         refusal = _refusal(host, port)
-        if refusal is None and port not in passed_over:
+        if refusal is None:
             return port
-        if refusal not in (None, EADDRINUSE, EACCES):
+        if refusal not in (EADDRINUSE, EACCES):
             return None  # the address is at fault; to look a name up a hundred times could take minutes
     return None
 
