@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ramalama_like.facts import EngineFacts, Gpu, HostFacts
     from ramalama_like.measured import Measured
     from ramalama_like.options import Setting
+    from ramalama_like.passage import Passage
 
 
 @value
@@ -127,15 +128,15 @@ def choose_accelerator(
         chosen = wanted
         group, against = _obey(case, wanted, groups)
         why = f"{backend_title(chosen)} was asked for by {backend.origin}"
-        if group is not None and group.selection is not None and group.selection.asked:
-            why += f", on the cards of {group.selection.asked}"
+        if group is not None and group.selection is not None and group.cards:
+            why += f", on the cards of {group.selection.said}"
         warnings = [f"{chosen}: {objection}" for objection in against]
         candidates = [Candidate(chosen, chosen=True, why=why), *_candidates_unasked(case, chosen, auto, attempts)]
     if group is not None and (note := compatibility_note(case, chosen)):
         why += f"; {note}"
     passed = choose_passage(case, chosen, group)
     access = choose_access(case, passed.device_nodes, keep_groups)
-    warnings += [*passed.warnings, *_variable_warnings(case), *access.warnings]
+    warnings += [*passed.warnings, *_variable_warnings(case, chosen, passed), *access.warnings]
     return Accelerator(
         backend=chosen,
         name=group_name(chosen, group, passed.device_nodes),
@@ -157,8 +158,8 @@ def choose_accelerator(
 
 
 def _known_cards(group: Group | None) -> tuple[Gpu, ...]:
-    """The cards of a group; none where the user named some by their CDI name, so that not all are known."""
-    if group is None or (group.selection is not None and group.selection.names):
+    """The cards of a group; none where the user named some in a way that does not tell which they are."""
+    if group is None or (group.selection is not None and (group.selection.names or group.selection.opaque)):
         return ()
     return group.cards
 
@@ -202,7 +203,9 @@ def _attempts(case: Case, groups: list[Group]) -> list[_Attempt]:
     found: list[_Attempt] = []
     for name, row in table["backends"].items():
         if row.get("system") == case.facts.os:
-            found.append(_Attempt(name, None, tuple(against_backend(case, name))))
+            asked = [group for group in groups if group.selection is not None and group.selection.asked
+                     and group.vendor == row.get("only_card")]  # fmt: skip
+            found.append(_Attempt(name, asked[0] if asked else None, tuple(against_backend(case, name))))
     for group in groups:
         for name in table["vendors"][group.vendor]["preference"]:
             usable, against = usable_part(case, name, group)
@@ -280,8 +283,8 @@ def _obey(case: Case, backend: str, groups: list[Group]) -> tuple[Group | None, 
     for group, against in tried:
         if not against:
             return group, []
-    if tried:
-        return tried[0]
+    if tried:  # what the user hides is the last to be of use
+        return min(tried, key=lambda attempt: attempt[0].is_hidden)
     against = [objection for objection in against_backend(case, backend) if objection not in left_to_image]
     row = load_table("accelerators")["backends"][backend]
     if row["vendors"] and not usable_npus(case, backend):
@@ -305,9 +308,9 @@ def _auto_why(winner: _Attempt, attempts: list[_Attempt], unseen: str) -> str:
             passed_over = passed_over or (same and attempt in before)
     if winner.group is not None:
         cards = group_name(winner.backend, winner.group)
-        asked = winner.group.selection.asked if winner.group.selection is not None else ""
+        asked = winner.group.selection.said if winner.group.selection is not None else ""
         why = f"{winner.backend} is {'what is left' if passed_over else 'the first choice'} for {cards}"
-        why += f", which {asked} asks for" if asked else ""
+        why += f", which {asked} {'ask' if ' and ' in asked else 'asks'} for" if asked else ""
         if winner.group.left_out:
             why += f" ({winner.group.left_out} with less memory left out)"
     elif winner.backend == CPU:
@@ -334,12 +337,20 @@ def _unused_warnings(winner: _Attempt, attempts: list[_Attempt]) -> list[str]:
     return warnings
 
 
-def _variable_warnings(case: Case) -> list[str]:
+def _variable_warnings(case: Case, backend: str, passed: Passage) -> list[str]:
     """Variables that speak of cards which are not there."""
     table = load_table("accelerators")
     seen = {card.vendor for card in case.facts.gpus}
-    return [
-        f"{name} is passed as it is, but no {table['vendors'][row['vendor']]['title']} was found"
-        for name, row in table["variables"].items()
-        if name in case.variables and row.get("vendor") and row["vendor"] not in seen
-    ]
+    given = dict(passed.env)
+    warnings = []
+    for name, row in table["variables"].items():
+        if name not in case.variables or not row.get("vendor") or row["vendor"] in seen:
+            continue
+        title = table["vendors"][row["vendor"]]["title"]
+        if backend not in row.get("misread_by", ()) or not seen & set(table["backends"][backend]["vendors"]):
+            warnings.append(f"{name} is passed as it is, but no {title} was found")
+        elif given.get(name):
+            warnings.append(f"{name} chooses among other cards, as {backend} has it: no {title} was found")
+        else:
+            warnings.append(f"{name} is not passed: no {title} was found, and {backend} would take it for its own")
+    return warnings

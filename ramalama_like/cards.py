@@ -39,13 +39,20 @@ class Case:
 
 @value
 class Selection:
-    """The cards of one vendor that the user named, by a variable, by ``--gpu``, or by both."""
+    """The cards of one vendor that the user named, by variables, by ``--gpu``, or by both."""
 
-    variable: str  # empty where only --gpu was given
     cards: tuple[Gpu, ...]  # in the order of the variable
-    names: tuple[str, ...] = ()  # CDI names that the variable spelt out
+    variables: tuple[tuple[str, str], ...] = ()  # those that chose, each with the same choice in plain words
+    names: tuple[str, ...] = ()  # CDI names that a variable spelt out
     warnings: tuple[str, ...] = ()
     asked: str = ""  # --gpu and its value; empty where it was not given. What it asks is honoured or refused.
+    hidden: str = ""  # why no card is left
+    opaque: str = ""  # a variable that means what nothing here can name: then ``cards`` are all that it may mean
+
+    @property
+    def said(self) -> str:
+        """What the user said: --gpu 1, or CUDA_VISIBLE_DEVICES=1."""
+        return self.asked or " and ".join(f"{name}={text}" for name, text in self.variables)
 
 
 @value
@@ -76,8 +83,12 @@ def expand_nodes(case: Case, pattern: str) -> list[str]:
     return [
         node.path
         for node in case.facts.nodes
-        if node.path.startswith(start) and node.path[len(start) :].removeprefix(".").removesuffix(end).isdigit()
+        if node.path.startswith(start) and _is_number(node.path[len(start) :].removeprefix(".").removesuffix(end))
     ]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def virtual_nodes(case: Case, backend: str, card: Gpu) -> list[str]:
@@ -103,11 +114,12 @@ def backend_title(backend: str) -> str:
 
 def card_name(card: Gpu) -> str:
     """A card in words, as exactly as it is known: AMD Radeon (gfx1150) at 0000:c4:00.0."""
-    place = card.pci_address or card.render_node
-    return _card_kind(card) + (f" at {place}" if place else "")
+    place = card.pci_address or card.render_node or card.own_node
+    return card_kind(card) + (f" at {place}" if place else "")
 
 
-def _card_kind(card: Gpu) -> str:
+def card_kind(card: Gpu) -> str:
+    """A card in words, without its place."""
     vendor = load_table("accelerators")["vendors"].get(card.vendor)
     name = card.name or (vendor["title"] if vendor else f"card of vendor {card.vendor}")
     detail = card.gfx or ("" if card.name else card.pci_device)
@@ -118,10 +130,10 @@ def _card_names(cards: tuple[Gpu, ...]) -> str:
     """Several cards; what equal ones have in common is said once."""
     alike: dict[str, list[Gpu]] = {}
     for card in cards:
-        alike.setdefault(_card_kind(card), []).append(card)
+        alike.setdefault(card_kind(card), []).append(card)
     names = []
     for kind, members in alike.items():
-        places = [card.pci_address or card.render_node for card in members]
+        places = [card.pci_address or card.render_node or card.own_node for card in members]
         places = [place for place in places if place]
         count = f"{len(members)} × " if len(members) > 1 else ""
         names.append(f"{count}{kind}" + (f" at {', '.join(places)}" if places else ""))
@@ -142,6 +154,40 @@ def group_name(backend: str, group: Group | None, nodes: tuple[str, ...] = ()) -
     return backend_title(backend) if not load_table("accelerators")["backends"][backend]["vendors"] else "no card"
 
 
+def reads(backend: str, variable: str) -> bool:
+    """Whether a backend obeys a variable of the user."""
+    return backend in load_table("accelerators")["variables"].get(variable, {}).get("read_by", ())
+
+
+def counting_variables(case: Case, backend: str) -> list[str]:
+    """Variables of the user that a backend obeys and whose numbers count in an order which no file tells."""
+    return [name for name in uncounted_variables(case) if reads(backend, name)]
+
+
+def uncounted_variables(case: Case) -> list[str]:
+    """Variables of the user that choose cards in a language of their own."""
+    return [
+        name
+        for name, row in load_table("accelerators")["variables"].items()
+        if name in case.variables
+        and row.get("numbering") in ("vulkan", "own")
+        and case.variables[name].strip().upper().startswith(row.get("cards_in", ""))
+    ]
+
+
+def counted_cards(case: Case, backend: str, variable: str) -> tuple[Gpu, ...]:
+    """The cards among which a variable counts: those that its backend sees on the host."""
+    table = load_table("accelerators")
+    backend_row, row = table["backends"][backend], table["variables"][variable]
+    vendors = [row["vendor"]] if "vendor" in row else backend_row["vendors"]
+    drivers = backend_row.get("drivers", {})
+    return tuple(
+        card
+        for card in case.facts.gpus
+        if card.vendor in vendors and (not card.driver or card.driver in drivers.get(card.vendor, (card.driver,)))
+    )
+
+
 def image_row(case: Case, backend: str) -> Mapping[str, Any]:
     """What images.toml says about a backend's image in the chosen family."""
     row: Mapping[str, Any] = load_table("images")["families"][case.family]["images"][backend]
@@ -151,10 +197,13 @@ def image_row(case: Case, backend: str) -> Mapping[str, Any]:
 # Cards that reach a container only with their user-space driver, through CDI.
 
 
+CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
+
+
 def cdi_names(case: Case, vendor: str) -> tuple[tuple[str, ...], str]:
     """Device names that the engine would accept for a vendor's kind, or the reason why there are none."""
-    row = load_table("accelerators")["vendors"][vendor]
-    kind, repair = row["cdi_kind"], f"run: {row['cdi_repair']}"
+    kind = load_table("accelerators")["vendors"][vendor]["cdi_kind"]
+    repair = cdi_repair(case, vendor)
     specs = [spec for spec in case.facts.cdi if spec.kind == kind]
     if case.engine.kind == "docker":
         allowed = [_folder(directory + "/x") for directory in case.engine.cdi_directories]
@@ -173,7 +222,28 @@ def cdi_names(case: Case, vendor: str) -> tuple[tuple[str, ...], str]:
         return names, ""
     for file, node in stale.items():
         return (), f"the CDI spec {file} is stale, {node} does not exist; {repair}"
+    closed = _closed_cdi(case)
+    if closed:
+        return (), f"{closed[0]} {closed[1]}; {repair}"
     return (), f"no CDI spec of kind {kind} exists; {repair}"
+
+
+def cdi_repair(case: Case, vendor: str) -> str:
+    """What to do so that a vendor's kind is specified: ``run:`` and a command."""
+    row = load_table("accelerators")["vendors"][vendor]
+    if any(spec.kind == row["cdi_kind"] for spec in case.facts.cdi):
+        return f"run: {row['cdi_repair']}"
+    closed = _closed_cdi(case)
+    return f"run: sudo chmod a+rX {closed[0]}" if closed else f"run: {row['cdi_repair']}"
+
+
+def _closed_cdi(case: Case) -> tuple[str, str] | None:
+    """A folder or file of specs that this user may not read, and what the probe noted."""
+    for note in case.facts.notes:
+        path, _, what = note.partition(" ")
+        if what.startswith("cannot be read") and any(f"{path}/".startswith(f"{folder}/") for folder in CDI_FOLDERS):
+            return path, what[:1].lower() + what[1:].replace("Permission", "permission")
+    return None
 
 
 def _folder(path: str) -> str:

@@ -36,6 +36,7 @@ class Gpu:
     name: str = ""  # as the driver says it; empty where no file tells
     render_node: str = ""  # /dev/dri/renderD128, only where the node exists
     card_node: str = ""  # /dev/dri/card1, only where the node exists
+    own_node: str = ""  # /dev/davinci0, where nothing but its node tells of a card
     vram_bytes: int | None = None
     shared_bytes: int | None = None  # main memory that the card may map (GTT)
     integrated: bool | None = None

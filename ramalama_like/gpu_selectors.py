@@ -1,12 +1,13 @@
 """``--gpu``: which cards are meant by a number, a UUID, a PCI address, a node or a part of a name.
 
 Numbers are the vendor's own, as its tools print them: nvidia-smi's index, HIP's index, else the position in order of
-PCI addresses. Where cards of several vendors have the same number, the vendor has to be named: ``nvidia:0``.
+PCI addresses; cards without such a number come behind those that have one. Where cards of several vendors have the
+same number, the vendor has to be named: ``nvidia:0``.
 """
 
 from __future__ import annotations
 
-from ramalama_like.cards import AUTO, CPU, Selection, backend_title, card_name
+from ramalama_like.cards import AUTO, Selection, backend_title, card_kind, card_name
 from ramalama_like.data import load_table
 from ramalama_like.errors import ValueProblem
 
@@ -48,29 +49,42 @@ def pick_cards(case: Case, wanted: str) -> Selection | None:
     if not case.gpus.value:
         return None
     asked = f"{case.gpus.origin} {','.join(entries)}"
-    able = load_table("accelerators")["backends"].get(wanted, {}).get("vendors", [])
-    if wanted == CPU or (wanted != AUTO and not able):
+    backend = load_table("accelerators")["backends"].get(wanted, {})
+    able = [*backend.get("vendors", ()), *([backend["only_card"]] if "only_card" in backend else ())]
+    if wanted != AUTO and not able:
         raise ValueProblem(f"{asked}: {backend_title(wanted)} uses no card that could be chosen",
                            f"leave out {case.gpus.origin}, or the backend")  # fmt: skip
-    known = {selector: card for selector, card in card_selectors(case.facts).items()
-             if wanted == AUTO or card.vendor in able}  # fmt: skip
+    every = card_selectors(case.facts)
+    known = {selector: card for selector, card in every.items() if wanted == AUTO or card.vendor in able}
     if not known:
         what = "no card" if wanted == AUTO else f"no card for {backend_title(wanted)}"
         raise ValueProblem(f"{asked}: {what} was found on this machine",
                            "see what was found with: ramalama-like info")  # fmt: skip
     if not entries:
         raise ValueProblem(f"{case.gpus.origin}: the selector is empty", _known_cards(known))
-    chosen: list[Gpu] = []
+    chosen: list[str] = []
     for entry in entries:
-        chosen += _find(case, entry, known)
-    if len({card.vendor for card in chosen}) > 1:
+        found = _find(case, entry, known)
+        if not found:
+            others = [every[selector] for selector in _find(case, entry, every)]
+            if others:
+                raise ValueProblem(f"{case.gpus.origin} {entry}: {backend_title(wanted)} cannot use "
+                                   f"{card_name(others[0])}", _known_cards(known))  # fmt: skip
+            raise ValueProblem(f"{case.gpus.origin} {entry} names no card of this machine", _known_cards(known))
+        chosen += found
+    if len({known[selector].vendor for selector in chosen}) > 1:
         raise ValueProblem(f"{asked} names cards of several vendors, and one server computes with those of one",
                            "choose cards of one vendor, and start another server for the others")  # fmt: skip
     # The order on a command line means nothing: inside, cards keep their order.
-    return Selection("", tuple(card for card in known.values() if card in chosen), asked=asked)
+    cards = tuple(card for selector, card in known.items() if selector in chosen)
+    if any(card in cards for selector, card in known.items() if selector not in chosen):
+        raise ValueProblem(f"{asked}: nothing that is known of these cards tells them apart",
+                           f"leave {case.gpus.origin} out, or choose all of them")  # fmt: skip
+    return Selection(cards, asked=asked)
 
 
-def _find(case: Case, entry: str, known: dict[str, Gpu]) -> list[Gpu]:
+def _find(case: Case, entry: str, known: dict[str, Gpu]) -> list[str]:
+    """Selectors of the cards that one entry names. Raises ValueProblem where it may mean one of several."""
     vendor, colon, rest = entry.partition(":")
     vendors = load_table("accelerators")["vendors"]
     if colon and vendor.lower() in vendors:
@@ -80,41 +94,44 @@ def _find(case: Case, entry: str, known: dict[str, Gpu]) -> list[Gpu]:
         pool, text = known, entry
     if text.lower() == ALL:
         first = next(iter(pool.values()), None)
-        found = [card for card in pool.values() if first is not None and card.vendor == first.vendor]
-    else:
-        found = _matching(text, pool, case.facts)
-    if not found:
-        raise ValueProblem(f"{case.gpus.origin} {entry} names no card of this machine", _known_cards(known))
-    if text.isdecimal() and len(found) > 1:
+        return [selector for selector, card in pool.items() if first is not None and card.vendor == first.vendor]
+    found = _matching(text, pool, case.facts)
+    if len(found) > 1 and text.isdecimal():
         raise ValueProblem(f"{case.gpus.origin} {entry} may mean cards of several vendors", _known_cards(known))
+    if len(found) > 1 and _is_uuid(text):
+        raise ValueProblem(f"{case.gpus.origin} {entry} is how several UUIDs begin", _known_cards(known))
     return found
 
 
-def _matching(text: str, pool: dict[str, Gpu], facts: HostFacts) -> list[Gpu]:
+def _is_uuid(text: str) -> bool:
+    return len(text) >= SHORTEST_UUID and text.lower().startswith(("gpu-", "mig-"))
+
+
+def _matching(text: str, pool: dict[str, Gpu], facts: HostFacts) -> list[str]:
     """Cards that a text names: by the surest sign first, by a part of the name last."""
-    if text.isdecimal():
+    if text.isascii() and text.isdecimal():
         number = text.lstrip("0") or "0"
-        return [card for selector, card in pool.items() if selector.rpartition(":")[2] == number]
+        return [selector for selector in pool if selector.rpartition(":")[2] == number]
     lower = text.lower()
     exact = [
-        card
-        for card in pool.values()
+        selector
+        for selector, card in pool.items()
         if (card.pci_address and _same_address(lower, card.pci_address))
-        or (text and text in (card.render_node, card.card_node))
+        or (text and text in (card.render_node, card.card_node, card.own_node))
         or (card.nvidia_minor is not None and text == f"/dev/nvidia{card.nvidia_minor}")
     ]
     if exact:
         return exact
-    if len(lower) >= SHORTEST_UUID and lower.startswith(("gpu-", "mig-")):
+    if _is_uuid(text):
         return [
-            card
-            for card in pool.values()
+            selector
+            for selector, card in pool.items()
             if card.nvidia_uuid.lower().startswith(lower) or _unique_id(card, facts).lower().startswith(lower)
         ]
     words = lower.split()
     if sum(letter.isalnum() for letter in lower) < SHORTEST_NAME:
         return []
-    return [card for card in pool.values() if all(word in _searched(card) for word in words)]
+    return [selector for selector, card in pool.items() if all(word in _searched(card) for word in words)]
 
 
 def _unique_id(card: Gpu, facts: HostFacts) -> str:
@@ -122,25 +139,37 @@ def _unique_id(card: Gpu, facts: HostFacts) -> str:
 
 
 def _searched(card: Gpu) -> str:
-    return f"{card_name(card)} {card.pci_device} {card.vendor}".lower()
+    # Not the place: a part of an address would name cards by chance.
+    return f"{card_kind(card)} {card.pci_device} {card.vendor}".lower()
 
 
 def _same_address(text: str, address: str) -> bool:
-    """Whether a text is a PCI address, with or without its domain; nvidia-smi writes eight digits of it."""
-    if text.count(":") == 1:
-        text = f"0000:{text}"
-    domain, _, rest = text.partition(":")
-    own, _, own_rest = address.partition(":")
-    return rest == own_rest and domain.lstrip("0") == own.lstrip("0") and all(c in "0123456789abcdef" for c in domain)
+    """Whether a text is a PCI address, with or without its domain, of which nvidia-smi writes eight digits."""
+    return _address_parts(text) == _address_parts(address) is not None
+
+
+def _address_parts(text: str) -> tuple[int, ...] | None:
+    """Domain, bus, device and function; None where the text is no address."""
+    parts = text.replace(".", ":").split(":")
+    if text.count(".") != 1 or "." not in text.rpartition(":")[2] or len(parts) not in (3, 4):
+        return None
+    if not all(0 < len(part) <= 8 and all(letter in "0123456789abcdef" for letter in part) for part in parts):
+        return None
+    numbers = tuple(int(part, 16) for part in parts)
+    return numbers if len(numbers) == 4 else (0, *numbers)
 
 
 def _numbered(cards: list[Gpu]) -> Iterable[tuple[int, Gpu]]:
-    """The cards of one vendor with their numbers: the driver's own where all have one, else by position."""
+    """The cards of one vendor with their numbers: the driver's own, then those of cards that it does not hold."""
     for own in ("nvidia_index", "hip_index"):
-        numbers = [getattr(card, own) for card in cards]
-        if all(number is not None for number in numbers) and len(set(numbers)) == len(cards):
-            return zip(numbers, cards, strict=True)
-    return enumerate(cards)
+        numbers = [number for card in cards if (number := getattr(card, own)) is not None]
+        if numbers and len(set(numbers)) == len(numbers):
+            following = iter(range(max(numbers) + 1, max(numbers) + 1 + len(cards)))
+            for card in cards:
+                number = getattr(card, own)
+                yield next(following) if number is None else number, card
+            return
+    yield from enumerate(cards)
 
 
 def _known_cards(known: dict[str, Gpu]) -> str:

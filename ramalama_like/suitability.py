@@ -5,14 +5,22 @@ from __future__ import annotations
 from ramalama_like.cards import (
     CPU,
     Group,
+    card_name,
+    cdi_name_of,
     cdi_names,
+    counted_cards,
+    counting_variables,
     expand_nodes,
     image_row,
+    reads,
     takes_docker_gpus,
     through_cdi,
+    uncounted_variables,
     virtual_nodes,
 )
 from ramalama_like.data import load_table
+from ramalama_like.value import replace
+from ramalama_like.visible import hides, misread_note, select_by_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,12 +32,14 @@ if TYPE_CHECKING:
 
 def usable_part(case: Case, backend: str, group: Group) -> tuple[Group, list[str]]:
     """What is left of a group with this backend, and what speaks against all of it."""
-    if group.selection is not None and group.is_hidden:
-        return group, [f"{group.selection.variable}={case.variables[group.selection.variable]} hides every card"]
+    selection = group.selection
+    if selection is not None and group.is_hidden:
+        return group, [selection.hidden]
     against = against_backend(case, backend)
+    against += _against_choice(case, backend, group)
     objections = [(card, _against_card(case, backend, card)) for card in group.cards]
     good = tuple(card for card, found in objections if not found)
-    if group.selection is not None and group.selection.asked:
+    if selection is not None and selection.asked:
         # All of them were asked for, so none is silently left out.
         against += [sentence for _, found in objections for sentence in found]
         return group, list(dict.fromkeys(against))
@@ -37,9 +47,78 @@ def usable_part(case: Case, backend: str, group: Group) -> tuple[Group, list[str
         against += [sentence for _, found in objections for sentence in found]
     kept = good or group.cards
     left_out = 0
-    if group.selection is None:
-        kept, left_out = _largest(kept)
-    return Group(group.vendor, kept, group.inside, group.selection, left_out), list(dict.fromkeys(against))
+    if selection is None:
+        largest, left_out = _largest(kept)
+        # Only what can be passed alone is passed alone.
+        kept, left_out = (largest, left_out) if can_narrow(case, backend, largest) else (kept, 0)
+    elif len(kept) < len(group.cards) and selection.opaque != "":
+        kept = group.cards  # whichever of them it is
+    elif len(kept) < len(group.cards):
+        unfit = next((card, found[0]) for card, found in objections if found)
+        note = f"{card_name(unfit[0])} is not used, though {selection.said} names it: {unfit[1]}"
+        selection = replace(selection, warnings=(*selection.warnings, note))
+    return Group(group.vendor, kept, group.inside, selection, left_out), list(dict.fromkeys(against))
+
+
+def can_narrow(case: Case, backend: str, cards: tuple[Gpu, ...]) -> bool:
+    """Whether these cards can be passed without the vendor's others that the backend would use as well."""
+    if case.native:
+        return False  # by devices, that is: the user's variables and --gpu set one of the backend's
+    bundled = [card for card in cards if through_cdi(case, card)]
+    if not bundled or takes_docker_gpus(case, bundled[0].vendor):
+        return True
+    spelt, _ = cdi_names(case, bundled[0].vendor)
+    return all(cdi_name_of(spelt, card) for card in bundled)
+
+
+def _against_choice(case: Case, backend: str, group: Group) -> list[str]:
+    """Choices of the user that this backend would not keep to."""
+    broken = broken_choice(case, backend, group)
+    if broken:
+        return [broken]
+    title = load_table("accelerators")["backends"][backend]["title"]
+    rows = load_table("accelerators")["variables"]
+    if group.selection is None or not group.selection.asked:
+        several = sum(card.vendor == group.vendor for card in case.facts.gpus) > 1
+        for name in uncounted_variables(case):
+            if several and rows[name].get("vendor") == group.vendor and not reads(backend, name):
+                return [f"{name}={case.variables[name]} chooses among the cards, and {title} does not read it"]
+        note = misread_note(case, backend, group.cards) if group.selection is None else ""
+        return [note] if note else []
+    return []
+
+
+def broken_choice(case: Case, backend: str, group: Group) -> str:
+    """Why a choice of the user would be widened or lost with this backend, whatever is passed; empty where not."""
+    table = load_table("accelerators")
+    row = table["backends"][backend]
+    title = row["title"]
+    selection = group.selection
+    if selection is not None and selection.opaque and not reads(backend, selection.opaque):
+        return f"{selection.said} chooses cards, and {title} does not read it"
+    counting = counting_variables(case, backend)
+    if selection is not None and selection.asked:
+        return ""  # passage.py narrows, or refuses
+    if not counting and not (case.native and "native" not in row):
+        return ""
+    # The server sees every card, and only what it reads itself can narrow.
+    for vendor in row["vendors"]:
+        cards = tuple(card for card in case.facts.gpus if card.vendor == vendor)
+        other = select_by_variables(case, vendor, cards, backend, strict=False) if cards else None
+        if other is None or all(card in other.cards for card in cards):
+            continue
+        said = other.said or other.hidden
+        if counting:
+            return f"{said} and {counting[0]}={case.variables[counting[0]]} both choose cards, and cannot be combined"
+        return f"{said} chooses cards, which {title} does not read without a container"
+    for name in counting:
+        if hides(case, name):
+            return f"{name}={case.variables[name]} hides every card"
+        for card in () if case.native else counted_cards(case, backend, name):
+            found = _against_card(case, backend, card)
+            if found:
+                return f"{name}={case.variables[name]} counts {card_name(card)} too, which cannot be passed: {found[0]}"
+    return ""
 
 
 def _largest(cards: tuple[Gpu, ...]) -> tuple[tuple[Gpu, ...], int]:

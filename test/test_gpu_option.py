@@ -166,7 +166,7 @@ def test_the_users_variables_are_never_widened():
         {"HIP_VISIBLE_DEVICES": "1,0"},
     )
     assert passed(THREE_AMD, "1", environment=hip, backend="rocm") == ("rocm", ("/dev/kfd", "/dev/dri/renderD129"), {})
-    assert refusal(THREE_AMD, "0", environment={"ROCR_VISIBLE_DEVICES": "0", **hip}, backend="rocm")[0] == (
+    assert refusal(THREE_AMD, "0", environment={"ROCR_VISIBLE_DEVICES": "0,1", **hip}, backend="rocm")[0] == (
         "--gpu 0 and HIP_VISIBLE_DEVICES both choose cards, and cannot be combined"
     )
     assert refusal(THREE_AMD, "0", environment={"GGML_VK_VISIBLE_DEVICES": "0"})[0] == (

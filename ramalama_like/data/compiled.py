@@ -213,6 +213,7 @@ TABLES: dict[str, dict[str, Any]] = {
                 "title": "Metal",
                 "vendors": (),
                 "system": "darwin",
+                "only_card": "apple",
                 "architectures": ("arm64",),
                 "no_container": "Metal works only outside of containers (--nocontainer)",
             },
@@ -220,18 +221,31 @@ TABLES: dict[str, dict[str, Any]] = {
         "variables": {
             "CUDA_VISIBLE_DEVICES": {
                 "read_by": ("cuda",),
+                "misread_by": ("rocm",),
                 "vendor": "nvidia",
                 "numbering": "nvidia",
             },
+            "NVIDIA_VISIBLE_DEVICES": {
+                "vendor": "nvidia",
+                "numbering": "nvidia",
+                "by_runtime": True,
+            },
+            "CUDA_DEVICE_ORDER": {},
             "HIP_VISIBLE_DEVICES": {
                 "read_by": ("rocm",),
                 "vendor": "amd",
                 "numbering": "hip",
+                "counts_within": "ROCR_VISIBLE_DEVICES",
             },
             "ROCR_VISIBLE_DEVICES": {
                 "read_by": ("rocm",),
                 "vendor": "amd",
                 "numbering": "hip",
+            },
+            "GPU_DEVICE_ORDINAL": {
+                "vendor": "amd",
+                "numbering": "hip",
+                "counts_within": "ROCR_VISIBLE_DEVICES",
             },
             "GGML_VK_VISIBLE_DEVICES": {
                 "read_by": ("vulkan",),
@@ -242,36 +256,47 @@ TABLES: dict[str, dict[str, Any]] = {
                 "vendor": "intel",
                 "numbering": "own",
             },
-            "INTEL_VISIBLE_DEVICES": {
+            "ZE_AFFINITY_MASK": {
+                "read_by": ("sycl", "openvino"),
                 "vendor": "intel",
                 "numbering": "own",
             },
-            "ASCEND_VISIBLE_DEVICES": {
+            "INTEL_VISIBLE_DEVICES": {
+                "vendor": "intel",
+            },
+            "ASCEND_RT_VISIBLE_DEVICES": {
                 "read_by": ("cann",),
                 "vendor": "ascend",
-                "numbering": "own",
+                "numbering": "position",
+            },
+            "ASCEND_VISIBLE_DEVICES": {
+                "vendor": "ascend",
+                "numbering": "position",
+                "by_runtime": True,
             },
             "MUSA_VISIBLE_DEVICES": {
                 "read_by": ("musa",),
                 "vendor": "moore-threads",
-                "numbering": "own",
+                "numbering": "position",
             },
             "MTHREADS_VISIBLE_DEVICES": {
-                "read_by": ("musa",),
                 "vendor": "moore-threads",
-                "numbering": "own",
+                "numbering": "position",
+                "by_runtime": True,
             },
             "ASAHI_VISIBLE_DEVICES": {
                 "vendor": "apple-asahi",
-                "numbering": "own",
             },
             "HSA_VISIBLE_DEVICES": {
                 "vendor": "amd",
+            },
+            "GGML_OPENVINO_DEVICE": {
+                "read_by": ("openvino",),
                 "numbering": "own",
+                "cards_in": "GPU.",
             },
             "HSA_OVERRIDE_GFX_VERSION": {},
             "CUDA_LAUNCH_BLOCKING": {},
-            "GGML_OPENVINO_DEVICE": {},
             "GGML_OPENVINO_STATEFUL_EXECUTION": {},
         },
         "selinux": (

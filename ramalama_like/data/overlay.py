@@ -37,7 +37,7 @@ def _is_pci(text: str) -> bool:
 
 
 def _is_numbering(text: str) -> bool:
-    return text in ("nvidia", "hip", "vulkan", "own")
+    return text in ("nvidia", "hip", "position", "vulkan", "own")
 
 
 # Texts that code reads: what they must be, and an example.
@@ -57,7 +57,9 @@ COMPANIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "vendors.*": {"cdi_drivers": ("cdi_kind", "cdi_repair"), "cdi_kind": ("cdi_drivers", "cdi_repair")},
     "backends.*": {"docker_runtime": ("docker_runtime_variable",)},
     "backends.*.native": {"by_uuid": ("variable",), "order": ("variable",)},
-    "variables.*": {"read_by": ("numbering",)},
+    "variables.*": {"read_by": ("numbering",), "misread_by": ("numbering", "vendor"),
+                    "by_runtime": ("numbering", "vendor"), "counts_within": ("numbering", "vendor"),
+                    "cards_in": ("read_by",)},
     "families.*.images.*": {"driver_minimum": ("driver_full", "contains"),
                             "driver_full": ("driver_minimum", "contains")},
 }  # fmt: skip
@@ -180,8 +182,12 @@ def complete_names(tables: dict[str, dict[str, Any]], where: Callable[[str, Path
           for name, row in backends.items()),
         *(("accelerators", ("variables", name, "vendor"), [row["vendor"]] if "vendor" in row else [], "vendor", vendors)
           for name, row in accelerators["variables"].items()),
-        *(("accelerators", ("variables", name, "read_by"), row.get("read_by", ()), "back end", backends)
-          for name, row in accelerators["variables"].items()),
+        *(("accelerators", ("variables", name, key), row.get(key, ()), "back end", backends)
+          for name, row in accelerators["variables"].items() for key in ("read_by", "misread_by")),
+        *(("accelerators", ("variables", name, "counts_within"), [row["counts_within"]] if "counts_within" in row
+           else [], "variable", accelerators["variables"]) for name, row in accelerators["variables"].items()),
+        *(("accelerators", ("backends", name, "only_card"), [row["only_card"]] if "only_card" in row else [], "vendor",
+           vendors) for name, row in backends.items()),
         ("accelerators", ("aliases",), accelerators["aliases"].values(), "back end", backends),
         ("images", ("override_keys",), images["override_keys"].values(), "back end", backends),
         *(("images", ("families", name, "also"), row["also"], "family", families) for name, row in families.items()),

@@ -104,7 +104,7 @@ def _add_kfd(tree: Tree, cards: dict[str, dict[str, Any]], node: KfdNode) -> Non
 def _number_nvidia(cards: dict[str, dict[str, Any]]) -> None:
     """Give nvidia-smi's numbers to the cards that NVIDIA's driver holds; one that it does not hold has none."""
     held = [key for key, fields in cards.items() if fields["vendor"] == "nvidia" and fields.get("driver") == "nvidia"]
-    for index, key in enumerate(sorted(held)):
+    for index, key in enumerate(sorted(held, key=lambda key: (len(key), key))):
         cards[key]["nvidia_index"] = index
 
 
@@ -127,7 +127,7 @@ def _add_from_nodes(cards: dict[str, dict[str, Any]], nodes: tuple[DeviceNode, .
     for vendor, row in load_table("accelerators")["vendors"].items():
         for node in nodes if row.get("node") and vendor not in seen else ():
             if match_node(row["node"], node.path) is not None:
-                _add(cards, node.path, vendor)
+                _add(cards, node.path, vendor, own_node=node.path)
 
 
 def _gpu(fields: dict[str, Any], table: Mapping[str, Any], address: str) -> Gpu:
