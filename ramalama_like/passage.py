@@ -6,7 +6,6 @@ Cards are narrowed by what is passed, never by an index variable: inside, number
 from __future__ import annotations
 
 from ramalama_like.cards import (
-    Selection,
     backend_title,
     card_name,
     cdi_name_of,
@@ -25,15 +24,15 @@ from ramalama_like.data import load_table
 from ramalama_like.errors import ValueProblem
 from ramalama_like.gpu_selectors import card_numbers
 from ramalama_like.suitability import broken_choice
-from ramalama_like.value import replace, value
-from ramalama_like.visible import hides, is_obeyed_already
+from ramalama_like.value import value
+from ramalama_like.visible import hides, is_obeyed_already, plain_counts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ramalama_like.cards import Case, Group
+    from ramalama_like.cards import Case, Group, Selection
     from ramalama_like.facts import Gpu
 
 
@@ -59,11 +58,7 @@ def choose_passage(case: Case, backend: str, group: Group | None) -> Passage:
     if selection is not None and selection.asked:
         _refuse_unknown_numbers(case, backend, selection)
     if group is not None and not group.is_hidden and (broken := broken_choice(case, backend, group)):
-        hidden = [name for name in counting_variables(case, backend) if hides(case, name)]
-        if not hidden:
-            raise ValueProblem(broken, "unset what should not choose, or name the cards with --gpu")
-        selection = replace(selection or Selection(()), cards=(), hidden=broken)
-        group = replace(group, cards=(), selection=selection)
+        raise ValueProblem(broken, "unset what should not choose, or name the cards with --gpu")
     warnings = selection.warnings if selection is not None else ()
     only_npu = group is None and bool(usable_npus(case, backend))
     env = {
@@ -73,6 +68,7 @@ def choose_passage(case: Case, backend: str, group: Group | None) -> Passage:
     }
     if group is not None and group.is_hidden:
         return Passage(env=tuple(_hide(case, backend, group, env).items()), warnings=warnings)
+    env.update(plain_counts(case, backend))
     if case.native:
         env.update(_native_variables(case, backend, group))
         _keep_order(case, backend, group, env)
@@ -99,6 +95,8 @@ def choose_passage(case: Case, backend: str, group: Group | None) -> Passage:
         _renumber(backend, env, selection, group)
     if group is not None and (bundled or (selection is not None and selection.names)):
         cdi_devices, docker_gpus = _pass_whole_driver(case, backend, group, bundled, env)
+    if selection is not None and selection.asked and group is not None:
+        _refuse_unreachable(case, backend, group, reached=bool(nodes or cdi_devices or docker_gpus or oci_runtime))
     _keep_order(case, backend, group, env)
     return Passage(tuple(dict.fromkeys(nodes)), cdi_devices, docker_gpus, oci_runtime, tuple(env.items()), warnings)
 
@@ -115,6 +113,20 @@ def _render_nodes(
                            "choose another card: ramalama-like info lists them")  # fmt: skip
     nodes = [card.render_node for card in cards if card.render_node and card not in bundled]
     return [*nodes, *virtual, *(_unclaimed_render_nodes(case) if group is None else ())]
+
+
+def _refuse_unreachable(case: Case, backend: str, group: Group, *, reached: bool) -> None:
+    """What ``--gpu`` asks for computes, or it is an error: an explicit backend may be one for no such card."""
+    row = load_table("accelerators")["backends"][backend]
+    asked = group.selection.asked if group.selection is not None else ""
+    for card in group.cards:
+        drivers = row.get("drivers", {}).get(card.vendor, ())
+        if drivers and card.driver and card.driver not in drivers:
+            raise ValueProblem(f"{asked}: {card_name(card)} runs on {card.driver}, {row['title']} needs "
+                               f"{' or '.join(drivers)}", "choose another card or backend")  # fmt: skip
+    if not case.native and ("no_container" in row or not reached):
+        raise ValueProblem(f"{asked}: {row.get('no_container') or 'nothing of the card can be passed to a container'}",
+                           "choose another backend or engine: see ramalama-like explain")  # fmt: skip
 
 
 def _own_variables(case: Case, backend: str, group: Group | None) -> dict[str, str]:
@@ -252,7 +264,13 @@ def _native_variables(case: Case, backend: str, group: Group | None) -> dict[str
     row = table["backends"][backend].get("native", {})
     selection = group.selection if group is not None else None
     if group is None or selection is None:
-        return _shield(case, backend, row)
+        every = tuple(card for card in case.facts.gpus if group is not None and card.vendor == group.vendor)
+        chosen = {name for name in case.variables if reads(backend, name)}
+        if group is None or not row or chosen or all(card in group.cards for card in every):
+            return _shield(case, backend, row)
+        return _narrowing_variables(case, backend, tuple(sorted(group.cards, key=_order)), row["variable"])
+    if selection.asked:
+        _refuse_unreachable(case, backend, group, reached=True)
     if selection.opaque:
         return {}
     read = [name for name, _ in selection.variables if reads(backend, name)]
@@ -265,21 +283,25 @@ def _native_variables(case: Case, backend: str, group: Group | None) -> dict[str
                            "look at llama-server --list-devices, and use --runtime-args '--device NAME'")  # fmt: skip
     as_it_is = not selection.asked and group.cards == selection.cards and len(read) == len(selection.variables)
     if as_it_is or (not selection.asked and _keeps_numbers(backend, group)):
-        return dict(selection.variables)
+        own = dict(selection.variables)
+        return {**({} if set(own) - set(read) else _shield(case, backend, row, len(selection.cards))), **own}
     ordered = tuple(card for card in selection.cards if card in group.cards)
     if selection.asked and not selection.variables:
         ordered = tuple(sorted(ordered, key=_order))
     return _narrowing_variables(case, backend, ordered, read[0] if read else row["variable"])
 
 
-def _shield(case: Case, backend: str, native: Mapping[str, Any]) -> dict[str, str]:
-    """Without a container the server inherits what it would misread: its own variable comes before that."""
+def _shield(case: Case, backend: str, native: Mapping[str, Any], count: int = 0) -> dict[str, str]:
+    """Without a container the server inherits what it would misread: its own variable comes before that.
+
+    ``count``: how many cards another variable leaves; 0 where none does.
+    """
     rows = load_table("accelerators")["variables"]
     misread = any(backend in rows[name].get("misread_by", ()) for name in case.variables)
     numbers = sorted(card.hip_index for card in case.facts.gpus if card.hip_index is not None)
     if not misread or not native or native["variable"] in case.variables or not numbers:
         return {}
-    return {native["variable"]: ",".join(map(str, numbers))}
+    return {native["variable"]: ",".join(map(str, range(count) if count else numbers))}
 
 
 def _narrowing_variables(case: Case, backend: str, cards: tuple[Gpu, ...], variable: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ramalama_like.cards import (
     CPU,
     Group,
+    Selection,
     card_name,
     cdi_name_of,
     cdi_names,
@@ -20,7 +21,7 @@ from ramalama_like.cards import (
 )
 from ramalama_like.data import load_table
 from ramalama_like.value import replace
-from ramalama_like.visible import hides, misread_note, select_by_variables
+from ramalama_like.visible import hiding_count, misread_note, select_by_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ def usable_part(case: Case, backend: str, group: Group) -> tuple[Group, list[str
     selection = group.selection
     if selection is not None and group.is_hidden:
         return group, [selection.hidden]
+    hiding = hiding_count(case, backend)
+    if hiding and (selection is None or not selection.asked):
+        hidden = replace(selection or Selection(()), cards=(), names=(), hidden=hiding)
+        return Group(group.vendor, (), group.inside, hidden), [hiding]
     against = against_backend(case, backend)
     against += _against_choice(case, backend, group)
     objections = [(card, _against_card(case, backend, card)) for card in group.cards]
@@ -63,7 +68,7 @@ def usable_part(case: Case, backend: str, group: Group) -> tuple[Group, list[str
 def can_narrow(case: Case, backend: str, cards: tuple[Gpu, ...]) -> bool:
     """Whether these cards can be passed without the vendor's others that the backend would use as well."""
     if case.native:
-        return False  # by devices, that is: the user's variables and --gpu set one of the backend's
+        return "native" in load_table("accelerators")["backends"][backend]
     bundled = [card for card in cards if through_cdi(case, card)]
     if not bundled or takes_docker_gpus(case, bundled[0].vendor):
         return True
@@ -83,7 +88,8 @@ def _against_choice(case: Case, backend: str, group: Group) -> list[str]:
         for name in uncounted_variables(case):
             if several and rows[name].get("vendor") == group.vendor and not reads(backend, name):
                 return [f"{name}={case.variables[name]} chooses among the cards, and {title} does not read it"]
-        note = misread_note(case, backend, group.cards) if group.selection is None else ""
+        own = group.selection.variables if group.selection is not None else ()
+        note = misread_note(case, backend, group.cards, own)
         return [note] if note else []
     return []
 
@@ -112,8 +118,6 @@ def broken_choice(case: Case, backend: str, group: Group) -> str:
             return f"{said} and {counting[0]}={case.variables[counting[0]]} both choose cards, and cannot be combined"
         return f"{said} chooses cards, which {title} does not read without a container"
     for name in counting:
-        if hides(case, name):
-            return f"{name}={case.variables[name]} hides every card"
         for card in () if case.native else counted_cards(case, backend, name):
             found = _against_card(case, backend, card)
             if found:

@@ -6,7 +6,15 @@ that names no card does not count. A text that means nothing at all is an error.
 
 from __future__ import annotations
 
-from ramalama_like.cards import AUTO, Selection, card_name, cdi_names, counted_cards, uncounted_variables
+from ramalama_like.cards import (
+    AUTO,
+    Selection,
+    card_name,
+    cdi_names,
+    counted_cards,
+    counting_variables,
+    uncounted_variables,
+)
 from ramalama_like.data import load_table
 from ramalama_like.errors import ValueProblem
 from ramalama_like.gpu_selectors import card_selectors
@@ -86,14 +94,37 @@ def hides(case: Case, name: str) -> bool:
     return case.variables[name].split(",")[0].strip().lower() in HIDING
 
 
-def misread_note(case: Case, backend: str, cards: tuple[Gpu, ...]) -> str:
-    """That a backend would read a variable of another vendor as a choice among ``cards``; empty where it would not."""
+def misread_note(case: Case, backend: str, cards: tuple[Gpu, ...], own: tuple[tuple[str, str], ...]) -> str:
+    """That a backend would read a variable of another vendor as a choice among ``cards``; empty where it would not.
+
+    ``own``: variables that have chosen the cards.
+    """
+    every = tuple(card for card in case.facts.gpus if cards and card.vendor == cards[0].vendor)
     for name, row in load_table("accelerators")["variables"].items():
         if name not in case.variables or backend not in row.get("misread_by", ()) or hides(case, name):
             continue
-        if not any(card.vendor == row["vendor"] for card in case.facts.gpus) and len(cards) > 1:
+        if name in dict(own) or not every or any(card.vendor == row["vendor"] for card in case.facts.gpus):
+            continue
+        left = select_by_variables(case, every[0].vendor, every, backend, strict=False)
+        if left is not None and not all(card in left.cards for card in cards):
             return f"{name}={case.variables[name]} may speak of these cards, in {backend} alone"
     return ""
+
+
+def plain_counts(case: Case, backend: str) -> dict[str, str]:
+    """Variables with numbers of all cards, without spaces and what is said twice: that would be used twice."""
+    rows = load_table("accelerators")["variables"]
+    return {
+        name: ",".join(dict.fromkeys(entry.strip() for entry in case.variables[name].split(",")))
+        for name in counting_variables(case, backend)
+        if rows[name]["numbering"] == "vulkan"
+    }
+
+
+def hiding_count(case: Case, backend: str) -> str:
+    """What hides every card from a backend, in a variable whose numbers are not understood here; empty where none."""
+    return next((f"{name}={case.variables[name]} hides every card" for name in counting_variables(case, backend)
+                 if hides(case, name)), "")  # fmt: skip
 
 
 def _choice(case: Case, name: str, cards: tuple[Gpu, ...]) -> _Choice | None:
@@ -240,7 +271,8 @@ def _choose_amd(case: Case, name: str, row: Mapping[str, Any], cards: tuple[Gpu,
     if not pool:
         return None  # ROCm sees none of them
     numbers = {str(card.hip_index): card for card in pool}
-    outer = row.get("counts_within") or ("ROCR_VISIBLE_DEVICES" if row["vendor"] != "amd" else "")
+    inner = load_table("accelerators")["variables"]["HIP_VISIBLE_DEVICES"]
+    outer = (row if row["vendor"] == cards[0].vendor else inner).get("counts_within", "")
     if outer in case.variables and not hides(case, outer):
         within = _choice(case, outer, cards)
         left = within.cards if within is not None else tuple(pool)
@@ -256,7 +288,7 @@ def _choose_amd(case: Case, name: str, row: Mapping[str, Any], cards: tuple[Gpu,
         if number not in numbers:
             break
         # Only ROCr of every age takes unique ids.
-        chosen[entry if name == outer or not row.get("counts_within") else number] = numbers[number]
+        chosen[number if outer else entry] = numbers[number]
         used += 1
     if not chosen:
         raise _unknown(name, text, tuple(pool))
