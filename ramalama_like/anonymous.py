@@ -129,6 +129,8 @@ def _note(note: str) -> str:
     if path.startswith(KERNEL_FOLDERS):
         return f"{path} {wrong}"
     for folder in ("/etc/cdi/", "/var/run/cdi/", "/run/cdi/", "/dev/"):
+        if f"{path}/" == folder:
+            return f"{path} {wrong}"
         if path.startswith(folder):
             return f"{folder}… {wrong}"
     return f"a file {wrong}"

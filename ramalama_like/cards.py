@@ -234,13 +234,17 @@ def cdi_repair(case: Case, vendor: str) -> str:
     if any(spec.kind == row["cdi_kind"] for spec in case.facts.cdi):
         return f"run: {row['cdi_repair']}"
     closed = _closed_cdi(case)
-    return f"run: sudo chmod a+rX {closed[0]}" if closed else f"run: {row['cdi_repair']}"
+    if not closed:
+        return f"run: {row['cdi_repair']}"
+    folder = max(folder for folder in CDI_FOLDERS if f"{closed[0]}/".startswith(f"{folder}/"))
+    return f"run: sudo chmod -R a+rX {folder}"
 
 
 def _closed_cdi(case: Case) -> tuple[str, str] | None:
     """A folder or file of specs that this user may not read, and what the probe noted."""
     for note in case.facts.notes:
         path, _, what = note.partition(" ")
+        # What is wrong with it need not be said where the facts are anonymous.
         if what.startswith("cannot be read") and any(f"{path}/".startswith(f"{folder}/") for folder in CDI_FOLDERS):
             return path, what[:1].lower() + what[1:].replace("Permission", "permission")
     return None

@@ -135,19 +135,15 @@ def _own_variables(case: Case, backend: str, group: Group | None) -> dict[str, s
     seen = {card.vendor for card in case.facts.gpus}
     misreads = bool(seen & set(load_table("accelerators")["backends"][backend]["vendors"]))
     chosen = {name for name, _ in group.selection.variables} if group is not None and group.selection else set()
-    return {
-        name: text
-        for name, text in case.variables.items()
-        if name in chosen
-        or (
-            not (misreads and backend in rows[name].get("misread_by", ()))
-            and not is_obeyed_already(case, name)
-            # What starts containers would obey it besides the devices that it is given.
-            and not (
-                "by_runtime" in rows[name] and rows[name]["vendor"] in seen and rows[name]["numbering"] == "nvidia"
-            )
-        )
-    }
+    kept = {}
+    for name, text in case.variables.items():
+        row = rows[name]
+        misread = misreads and backend in row.get("misread_by", ()) and name not in chosen
+        # What starts containers would obey it besides the devices that it is given.
+        doubled = row.get("by_runtime") and row["numbering"] == "nvidia" and row["vendor"] in seen
+        if not misread and not doubled and not is_obeyed_already(case, name):
+            kept[name] = text
+    return kept
 
 
 def _hide(case: Case, backend: str, group: Group, env: dict[str, str]) -> dict[str, str]:
@@ -223,7 +219,7 @@ def _narrow_inside(case: Case, backend: str, group: Group, bundled: list[Gpu], e
 def _renumber(backend: str, env: dict[str, str], selection: Selection, group: Group | None) -> None:
     """Only the selected cards are inside, counted from 0: numbers of the host go, the user's order stays."""
     rows = load_table("accelerators")["variables"]
-    numbers = [name for name, _ in selection.variables if "by_runtime" not in rows[name]]
+    numbers = [name for name, _ in selection.variables if not rows[name].get("by_runtime")]
     for name in numbers:
         if reads(backend, name) or rows[name]["numbering"] == "nvidia":
             env.pop(name, None)

@@ -72,8 +72,8 @@ def _names(case: Case, vendor: str, wanted: str) -> list[str]:
         if row.get("numbering") not in READABLE or name not in case.variables or is_obeyed_already(case, name):
             continue
         # Where there is none of the vendor's cards, it can only speak of those whose backend takes it for its own.
-        borrowed = row["vendor"] not in seen and wanted in row.get("misread_by", ()) and not hides(case, name)
-        if row["vendor"] == vendor or (borrowed and not _has_own(case, wanted)):
+        borrowed = row.get("vendor") not in seen and wanted in row.get("misread_by", ()) and not hides(case, name)
+        if row.get("vendor") == vendor or (borrowed and not _has_own(case, wanted)):
             found.append(name)
     return sorted(found, key=lambda name: "counts_within" in rows[name])
 
@@ -86,7 +86,7 @@ def _has_own(case: Case, backend: str) -> bool:
 
 def is_obeyed_already(case: Case, name: str) -> bool:
     """Whether what started the container in which this runs has obeyed a variable."""
-    return bool(case.facts.in_container) and "by_runtime" in load_table("accelerators")["variables"][name]
+    return bool(case.facts.in_container and load_table("accelerators")["variables"][name].get("by_runtime"))
 
 
 def hides(case: Case, name: str) -> bool:
@@ -131,7 +131,7 @@ def _choice(case: Case, name: str, cards: tuple[Gpu, ...]) -> _Choice | None:
     """What one variable says; None where it leaves every card, or speaks of none of these."""
     row = load_table("accelerators")["variables"][name]
     text = case.variables[name]
-    if "by_runtime" in row and text.strip().lower() == "all":
+    if row.get("by_runtime") and text.strip().lower() == "all":
         return None
     reader = {"nvidia": _choose_nvidia, "hip": _choose_amd, "position": _choose_by_position}[row["numbering"]]
     if cards and cards[0].vendor != row["vendor"]:  # borrowed: misread_by
@@ -224,7 +224,7 @@ def _choose_nvidia(case: Case, name: str, row: Mapping[str, Any], cards: tuple[G
             names += listed
         elif not found and _may_exist(case, entry, cards):
             # Its meaning inside is that of the host as long as every card is there.
-            if "by_runtime" in row:
+            if row.get("by_runtime"):
                 raise ValueProblem(f"{name}={text}: which card {entry} is, is not known here",
                                    "name it in CUDA_VISIBLE_DEVICES, which the server reads itself")  # fmt: skip
             return _Choice(name, text, opaque=True)
@@ -235,9 +235,12 @@ def _choose_nvidia(case: Case, name: str, row: Mapping[str, Any], cards: tuple[G
     if not chosen and not names:
         raise _unknown(name, text, cards)
     warnings = _left_out(name, entries, used)
-    if by_index and "by_runtime" not in row:
+    if by_index and not row.get("by_runtime"):
         warnings += _order_warnings(case, name, cards)
     plain = ",".join(dict.fromkeys(entries[:used]))
+    uuids = [card.nvidia_uuid for card in chosen]
+    if by_index and not names and not all(entry.isdecimal() for entry in entries[:used]) and all(uuids):
+        plain = ",".join(uuids)  # CUDA does not promise to take both in one list
     return _Choice(name, plain, tuple(chosen), tuple(names), tuple(warnings))
 
 
@@ -271,9 +274,9 @@ def _choose_amd(case: Case, name: str, row: Mapping[str, Any], cards: tuple[Gpu,
     if not pool:
         return None  # ROCm sees none of them
     numbers = {str(card.hip_index): card for card in pool}
-    inner = load_table("accelerators")["variables"]["HIP_VISIBLE_DEVICES"]
-    outer = (row if row["vendor"] == cards[0].vendor else inner).get("counts_within", "")
-    if outer in case.variables and not hides(case, outer):
+    rows = load_table("accelerators")["variables"]
+    outer = (row if row["vendor"] == cards[0].vendor else rows["HIP_VISIBLE_DEVICES"]).get("counts_within", "")
+    if outer in case.variables and not hides(case, outer) and not rows[outer].get("counts_within"):
         within = _choice(case, outer, cards)
         left = within.cards if within is not None else tuple(pool)
         numbers = {str(number): card for number, card in enumerate(left)}
@@ -326,9 +329,10 @@ def check_counts(case: Case, wanted: str) -> None:
     """Raise ValueProblem for a number that no card can have, in a variable that the wanted backend may read."""
     for name in uncounted_variables(case):
         row = load_table("accelerators")["variables"][name]
-        if row["numbering"] != "vulkan" or wanted not in (AUTO, *row["read_by"]):
+        if row["numbering"] != "vulkan" or wanted not in (AUTO, *row.get("read_by", ())):
             continue
-        count = len(counted_cards(case, row["read_by"][0], name))
+        backend = next(iter(row.get("read_by", ())), "")
+        count = len(counted_cards(case, backend, name)) if backend else 0
         if not count or hides(case, name):
             continue
         text = case.variables[name]

@@ -142,6 +142,171 @@ def test_cards_are_found_under_the_names_of_the_spec():
     assert cuda(quad(*INDEXED), "MIG-1") == (("all",), {"CUDA_VISIBLE_DEVICES": "MIG-1"})
 
 
+def test_every_spelling_is_honoured_exactly_or_refused():
+    facts = quad(*INDEXED)
+    for text, names in {" 1": ("1",), "1,": ("1",), "0,-1,1": ("0",), "0,9,1": ("0",), "0,x": ("0",),
+                        "0,GPU-1aaa": ("0", "1"), "GPU-1aaa,0": ("0", "1")}.items():  # fmt: skip
+        assert cuda(facts, text)[0] == names
+    for text in ("9", "x", "\u00b2", "\u0663", "0,,1", ",", " ", "9,0", "01", "all", "GPU-", "+1", "0-1"):
+        for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
+            if (name, text) == ("NVIDIA_VISIBLE_DEVICES", "all"):
+                continue
+            with pytest.raises(ValueProblem) as caught:
+                choose(facts, environment={name: text})
+            assert caught.value.message.startswith(f"{name}={text}")
+            assert caught.value.hint.startswith("Known cards: 0 (NVIDIA RTX A6000 at 0000:01:00.0), 1 (")
+    found = choose(facts, environment={"CUDA_VISIBLE_DEVICES": "0,9,1"})
+    assert found.warnings == ("CUDA_VISIBLE_DEVICES: 9 names no known card, and so 1 does not count",)
+    # Without a container the server reads it itself: nothing that it would read in another way is left in it.
+    for text, plain in {"0,0": "0", " 1": "1", "0,GPU-1aaa": "GPU-0aaa-bbb,GPU-1aaa-bbb", "1,0": "1,0"}.items():
+        assert cuda(facts, text, ENGINES["none"])[1] == {"CUDA_VISIBLE_DEVICES": plain}
+
+
+def test_what_starts_containers_reads_its_own_variables():
+    facts = quad(*INDEXED)
+
+    def choice(text, engine="podman", facts=facts, **more):
+        found = choose(facts, engine=ENGINES[engine], environment={"NVIDIA_VISIBLE_DEVICES": text, **more})
+        return found.backend, found.cdi_devices, found.docker_gpus, dict(found.env)
+
+    assert choice("2") == ("cuda", ("nvidia.com/gpu=2",), "", {})
+    assert choice("2", "docker") == ("cuda", (), "device=2", {})
+    assert choice("2", "none") == ("cuda", (), "", {"CUDA_VISIBLE_DEVICES": "GPU-2aaa-bbb"})
+    assert choice("all") == ("cuda", ("nvidia.com/gpu=all",), "", {})
+    assert [choice(text)[0] for text in ("none", "void")] == ["cpu", "cpu"]
+    assert choice("1,2", CUDA_VISIBLE_DEVICES="3,2")[1:] == (("nvidia.com/gpu=2",), "", {})
+    with pytest.raises(ValueProblem, match="CUDA_VISIBLE_DEVICES=3 and NVIDIA_VISIBLE_DEVICES=1 have no card"):
+        choice("1", CUDA_VISIBLE_DEVICES="3")
+    # In a container it has been obeyed, and CDI itself sets it to void.
+    inside = replace(facts, in_container="container")
+    assert choice("void", "none", inside) == ("cuda", (), "", {})
+    npus = [Gpu("ascend", pci_address=f"0000:0{number}:00.0") for number in (1, 2)]
+    nodes = tuple(DeviceNode(f"/dev/{name}") for name in ("davinci0", "davinci1", "davinci_manager"))
+    ascend = machine(*npus, nodes=nodes, arch="arm64")
+    for text, passed in {"1": nodes[1:], "0-1": nodes, "all": nodes}.items():
+        found = choose(ascend, environment={"ASCEND_VISIBLE_DEVICES": text})
+        assert found.device_nodes == tuple(node.path for node in passed)
+        assert found.env == (("ASCEND_VISIBLE_DEVICES", text),)
+    # The server's own counts all cards.
+    found = choose(ascend, environment={"ASCEND_RT_VISIBLE_DEVICES": "1"})
+    assert (found.device_nodes, found.env) == (
+        tuple(node.path for node in nodes), (("ASCEND_RT_VISIBLE_DEVICES", "1"),)
+    )  # fmt: skip
+    assert found.cards == (npus[1],)
+
+
+def test_hip_would_read_a_variable_of_cuda():
+    two = machine(amd(0), amd(1))
+    both = machine(amd(0), amd(1), nvidia(0, pci_address="0000:09:00.0"), nvidia_driver="580.1", cdi=(spec("all"),))
+    hidden = {"CUDA_VISIBLE_DEVICES": "-1"}
+    for facts in (two, both):
+        found = choose(facts, "rocm", environment=hidden)
+        assert (found.device_nodes, found.env) == (("/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129"), ())
+        # Without a container the server inherits it; HIP's own comes first.
+        assert choose(facts, "rocm", ENGINES["none"], hidden).env == (("HIP_VISIBLE_DEVICES", "0,1"),)
+    assert choose(two, "rocm", environment=hidden).warnings == (
+        "CUDA_VISIBLE_DEVICES is not passed: no NVIDIA card was found, and rocm would take it for its own",
+    )
+    # AMD's manual has it so where there are only AMD's cards.
+    found = choose(two, "rocm", environment={"CUDA_VISIBLE_DEVICES": "1"})
+    assert (found.env, found.cards) == ((("CUDA_VISIBLE_DEVICES", "1"),), (two.gpus[1],))
+    assert choose(both, "rocm", environment={"CUDA_VISIBLE_DEVICES": "0"}).env == ()
+
+
+def test_several_variables_of_amd_leave_what_all_of_them_leave():
+    facts = machine(amd(0), amd(1), amd(2))
+    nested = {"ROCR_VISIBLE_DEVICES": "1,2", "HIP_VISIBLE_DEVICES": "1"}  # HIP counts among those of ROCr
+    assert choose(facts, "vulkan", environment=nested).device_nodes == ("/dev/dri/renderD130",)
+    found = choose(facts, "rocm", environment=nested)
+    assert (len(found.device_nodes), dict(found.env), found.cards) == (4, nested, (facts.gpus[2],))
+    # What HIP may not read does not stay a number: the cards are narrowed.
+    found = choose(facts, "rocm", environment={"GPU_DEVICE_ORDINAL": "1"})
+    assert found.device_nodes == ("/dev/kfd", "/dev/dri/renderD129")
+    with pytest.raises(ValueProblem, match="have no card in common"):
+        choose(facts, "rocm", environment={"GPU_DEVICE_ORDINAL": "1", "HIP_VISIBLE_DEVICES": "0"})
+
+
+def test_a_back_end_that_would_not_keep_to_a_variable():
+    intel = [Gpu("intel", pci_address=f"0000:0{number}:00.0", driver="xe", integrated=False,
+                 render_node=f"/dev/dri/renderD{128 + number}") for number in (0, 1)]  # fmt: skip
+    found = choose(machine(*intel), environment={"ONEAPI_DEVICE_SELECTOR": "level_zero:1"})
+    assert (found.backend, len(found.device_nodes)) == ("sycl", 2)
+    assert choose(machine(*intel[:1]), environment={"ONEAPI_DEVICE_SELECTOR": "level_zero:0"}).backend == "vulkan"
+    # Without a container nothing narrows Vulkan.
+    hip = {"HIP_VISIBLE_DEVICES": "1"}
+    two = machine(amd(0), amd(1))
+    assert choose(two, engine=ENGINES["none"], environment=hip).backend == "rocm"
+    with pytest.raises(ValueProblem, match="HIP_VISIBLE_DEVICES=1 chooses cards, which Vulkan does not read"):
+        choose(two, "vulkan", ENGINES["none"], hip)
+    with pytest.raises(ValueProblem, match="HIP_VISIBLE_DEVICES=1 and GGML_VK_VISIBLE_DEVICES=0 both choose cards"):
+        choose(two, "vulkan", environment={**hip, "GGML_VK_VISIBLE_DEVICES": "0"})
+    closed = machine(amd(0), nvidia(0, pci_address="0000:09:00.0"), nvidia_driver="580.1")
+    with pytest.raises(ValueProblem, match=r"GGML_VK_VISIBLE_DEVICES=0 counts NVIDIA RTX A6000 .* cannot be passed"):
+        choose(closed, "vulkan", environment={"GGML_VK_VISIBLE_DEVICES": "0"})
+
+
+def test_numbers_of_vulkan_in_every_spelling():
+    facts = machine(amd(0), amd(1))
+    for text in ("2", "\u00b2", "0,2", "x", "0,,1", "1.0"):
+        with pytest.raises(ValueProblem) as caught:
+            choose(facts, environment={"GGML_VK_VISIBLE_DEVICES": text})
+        assert caught.value.hint == "There are 2 cards, counted from 0. Or unset GGML_VK_VISIBLE_DEVICES."
+    assert choose(facts, environment={"GGML_VK_VISIBLE_DEVICES": "1, 1"}).env == (("GGML_VK_VISIBLE_DEVICES", "1"),)
+    found = choose(facts, environment={"GGML_VK_VISIBLE_DEVICES": "-1"})
+    assert found.backend == "rocm"
+    found = choose(facts, "vulkan", environment={"GGML_VK_VISIBLE_DEVICES": "-1"})
+    assert (found.device_nodes, found.env, found.warnings) == (
+        (), (), ("vulkan: GGML_VK_VISIBLE_DEVICES=-1 hides every card",)
+    )  # fmt: skip
+
+
+def test_unlike_cards_are_counted_in_the_order_in_which_they_are_named():
+    cards = [nvidia(0), nvidia(1, name="NVIDIA L4")]
+    facts = machine(*cards, nvidia_driver="580.1", cdi=(spec("0", "1", "all"),))
+    order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert cuda(facts, "1", ENGINES["none"])[1] == {"CUDA_VISIBLE_DEVICES": "1", **order}
+    assert cuda(facts, "1,0")[1] == {"CUDA_VISIBLE_DEVICES": "1,0", **order}
+    assert cuda(facts, "1") == (("1",), {})
+    assert choose(facts, environment={"CUDA_VISIBLE_DEVICES": "1", **order}).warnings == ()
+    with pytest.raises(ValueProblem, match="with CUDA_DEVICE_ORDER=FASTEST_FIRST is not known here"):
+        choose(facts, environment={"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "FASTEST_FIRST"})
+
+
+def test_cards_that_are_left_out_are_not_passed():
+    cards = [nvidia(0, vram_bytes=8 << 30), nvidia(1, vram_bytes=24 << 30)]
+    facts = machine(*cards, nvidia_driver="580.1", cdi=(spec("0", "1", "all"),))
+    assert choose(facts).cdi_devices == ("nvidia.com/gpu=1",)
+    assert choose(facts, engine=ENGINES["docker"]).docker_gpus == "device=1"
+    assert choose(facts, engine=ENGINES["none"]).env == (("CUDA_VISIBLE_DEVICES", "GPU-1aaa-bbb"),)
+    whole = replace(facts, cdi=(spec("all"),))
+    assert (choose(whole).cdi_devices, "left out" in choose(whole).why) == (("nvidia.com/gpu=all",), False)
+
+
+def test_a_variable_that_names_an_unfit_card_says_so():
+    facts = machine(amd(0), amd(1, gfx="gfx1150"))
+    found = choose(facts, "rocm", environment={"HIP_VISIBLE_DEVICES": "1,0"})
+    assert found.device_nodes == ("/dev/kfd", "/dev/dri/renderD128")
+    assert found.env == ()
+    assert found.warnings == (
+        "AMD Radeon (gfx1150) at 0000:02:00.0 is not used, though HIP_VISIBLE_DEVICES=1,0 names it: "
+        "gfx1150 is not in the rocm image of the ramalama family",
+    )
+
+
+def test_specs_that_this_user_may_not_read():
+    card = nvidia()
+    for note in (
+        "/etc/cdi cannot be read: Permission denied",
+        "/etc/cdi/nvidia.yaml cannot be read: Permission denied",
+    ):
+        facts = machine(card, nvidia_driver="580.1", notes=(note,))
+        words = f"{note.replace('Permission', 'permission')}; run: sudo chmod -R a+rX /etc/cdi"
+        assert words in choose(facts).why
+        assert choose(facts, engine=ENGINES["docker"]).docker_gpus == "all"
+    named = machine(card, nvidia_driver="580.1", cdi=(spec("0", file="/var/run/cdi/nvidia.yaml"),), notes=(note,))
+    assert choose(named).cdi_devices == ("nvidia.com/gpu=0",)
+
+
 def test_where_the_spec_cannot_narrow_numbers_keep_their_meaning():
     assert cuda(quad("all"), "2") == (("all",), {"CUDA_VISIBLE_DEVICES": "2"})
 

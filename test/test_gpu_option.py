@@ -193,6 +193,73 @@ def test_npus_by_the_number_of_their_nodes():
     assert passed(musa, "1", engine=DOCKER) == ("musa", (), {"MTHREADS_VISIBLE_DEVICES": "1"})
 
 
+def test_cards_that_only_their_nodes_tell_of():
+    nodes = [DeviceNode(f"/dev/{name}") for name in ("davinci0", "davinci1", "davinci_manager")]
+    facts = machine(*(Gpu("ascend", own_node=node.path) for node in nodes[:2]), nodes=tuple(nodes), arch="arm64")
+    for selector in ("1", "/dev/davinci1"):
+        assert passed(facts, selector)[1] == ("/dev/davinci1", "/dev/davinci_manager")
+    assert "Ascend NPU at /dev/davinci1" in choose(facts, gpus=("1",)).why
+    # Facts of older versions do not tell them apart.
+    older = replace(facts, gpus=(Gpu("ascend"), Gpu("ascend")))
+    assert refusal(older, "1")[0] == "--gpu 1: nothing that is known of these cards tells them apart"
+    assert len(passed(older, "all")[1]) == 3
+
+
+def test_numbers_are_those_of_the_vendors_tools_even_where_one_card_has_none():
+    cards = (nvidia(0, driver="vfio-pci", nvidia_index=None, nvidia_uuid=""), nvidia(1, nvidia_index=0))
+    facts = machine(*cards, nvidia_driver="580.1", cdi=(spec("0", "all"),))
+    assert passed(facts, "0") == ("cuda", ("nvidia.com/gpu=0",), {})
+    assert "runs on vfio-pci" in refusal(facts, "1", backend="cuda")[0]
+
+
+def test_a_beginning_of_several_uuids_is_refused():
+    cards = (nvidia(0, nvidia_uuid="GPU-77aa-1"), nvidia(1, nvidia_uuid="GPU-77aa-2"))
+    facts = machine(*cards, nvidia_driver="580.1", cdi=(spec("0", "1", "all"),))
+    assert refusal(facts, "GPU-77aa")[0] == "--gpu GPU-77aa is how several UUIDs begin"
+    assert passed(facts, "GPU-77aa-2")[1] == ("nvidia.com/gpu=1",)
+
+
+@pytest.mark.parametrize("selector", ["0000:0", "00:", "0000:03:00", "03:00", "1:03:00.0", "\u00b2", "\u0662", "GPU-"])
+def test_a_part_of_an_address_names_no_card(selector):
+    assert refusal(quad(*INDEXED), selector)[0] == f"--gpu {selector} names no card of this machine"
+
+
+def test_a_card_that_the_backend_cannot_use():
+    both = host("amd-and-nvidia")
+    assert refusal(both, "nvidia:0", backend="rocm") == (
+        "--gpu nvidia:0: ROCm cannot use NVIDIA GeForce RTX 4090 at 0000:01:00.0",
+        "known: amd:0 (AMD Radeon (gfx1100) at 0000:03:00.0)",
+    )
+    for engine in ENGINES.values():
+        assert refusal(host("gtx-1080-nouveau"), "0", backend="cuda", engine=engine)[0] == (
+            "--gpu 0: NVIDIA card (10de:1b80) at 0000:01:00.0 runs on nouveau, CUDA needs nvidia"
+        )
+
+
+def test_metal_computes_on_the_only_card():
+    for name in ("mac-podman-libkrun", "mac-podman-applehv"):
+        mac = host(name)
+        for backend in ("auto", "metal"):
+            assert passed(mac, "0", backend=backend, engine=NATIVE) == ("metal", (), {})
+            assert "--gpu 0" in choose(mac, backend, NATIVE, gpus=("0",)).why
+        assert refusal(mac, "1", backend="metal", engine=NATIVE)[0] == "--gpu 1 names no card of this machine"
+        assert (
+            refusal(mac, "0", backend="metal")[0] == "--gpu 0: Metal works only outside of containers (--nocontainer)"
+        )
+
+
+def test_beside_a_variable_that_says_what_nobody_here_knows():
+    for engine in ENGINES.values():
+        assert refusal(quad(*INDEXED), "1", environment={"CUDA_VISIBLE_DEVICES": "MIG-1"}, engine=engine)[0] == (
+            "--gpu 1 and CUDA_VISIBLE_DEVICES=MIG-1 both choose cards, and cannot be combined"
+        )
+    with_npu = host("core-ultra-with-npu")
+    for device in ("NPU", "CPU", "GPU.1"):
+        found = refusal(with_npu, "0", backend="openvino", environment={"GGML_OPENVINO_DEVICE": device})
+        assert found[0] == "--gpu 0 and GGML_OPENVINO_DEVICE both choose cards, and cannot be combined"
+    assert passed(with_npu, "0", backend="openvino", environment={"GGML_OPENVINO_DEVICE": "gpu"})[0] == "openvino"
+
+
 def test_without_a_container_vulkan_cannot_be_narrowed():
     assert passed(machine(amd(0)), "0", engine=NATIVE, backend="vulkan") == ("vulkan", (), {})
     assert refusal(THREE_AMD, "1", engine=NATIVE, backend="vulkan") == (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like.cards import Case as Decision
-from ramalama_like.cards import cdi_names, takes_docker_gpus, through_cdi
+from ramalama_like.cards import cdi_names, cdi_repair, takes_docker_gpus, through_cdi
 from ramalama_like.data import load_table
 from ramalama_like.health import Case, Finding, fail, ok, skip, warn
 
@@ -30,7 +30,7 @@ def check(case: Case) -> Iterator[Finding]:
             yield ok(f"{row['cdi_kind']} is specified: {', '.join(names)}")
             continue
         what = problem.partition("; run: ")[0]
-        command = row["cdi_repair"]
+        command = cdi_repair(decision, vendor).removeprefix("run: ")
         why = f"without it no container gets a {row['title']}"
         specs = [spec for spec in case.facts.cdi if spec.kind == row["cdi_kind"]]
         double = _double(specs)
