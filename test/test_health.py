@@ -257,6 +257,10 @@ def rows() -> Iterator[tuple[str, Case, list[tuple[str, str, str, str]]]]:
         case(rtx(replace(CDI, kind="nvidia.com/gpus"))),
         [("fail", "/etc/cdi/nvidia.yaml names the kind nvidia.com/gpus, not nvidia.com/gpu", none, REPAIR)],
     )
+    unread = replace(rtx(), notes=("/etc/cdi cannot be read: Permission denied",))
+    yield "cdi", case(unread), [
+        ("fail", "/etc/cdi cannot be read: permission denied", none, "sudo chmod -R a+rX /etc/cdi")
+    ]  # fmt: skip
     path = NODE.path
     yield "nodes", case(radeon()), [("ok", f"{path} can be opened", "", "")]
     closed = replace(radeon(), nodes=(replace(NODE, accessible=False),))

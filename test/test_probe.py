@@ -689,3 +689,39 @@ def test_ports_of_ipv6():
         port = server.getsockname()[1]
         assert not port_is_free("::1", port)
         assert not port_is_free("[::1]", port)
+
+
+@pytest.mark.parametrize("closed", ["etc/cdi", "etc/cdi/nvidia.json"])
+def test_specs_that_may_not_be_read_are_noted(closed, tmp_path, monkeypatch):
+    write(tmp_path, "etc/cdi/nvidia.json", '{"kind": "nvidia.com/gpu", "devices": [{"name": "all"}]}')
+    assert len(probe(str(tmp_path)).cdi) == 1
+    opened, listed = os.open, os.listdir
+
+    def refuse(path):
+        if path == str(tmp_path / closed):
+            raise PermissionError(13, "Permission denied", path)
+
+    def open_or_refuse(path, *rest):
+        refuse(path)
+        return opened(path, *rest)
+
+    def list_or_refuse(path):
+        refuse(path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "open", open_or_refuse)
+    monkeypatch.setattr(os, "listdir", list_or_refuse)
+    facts = probe(str(tmp_path))
+    monkeypatch.undo()
+    assert (facts.cdi, facts.notes) == ((), (f"/{closed} cannot be read: Permission denied",))
+    from ramalama_like.anonymous import anonymize
+    from ramalama_like.facts import Private
+
+    note = "/etc/cdi cannot be read" if closed == "etc/cdi" else "/etc/cdi/… cannot be read"
+    assert anonymize(facts, Private()).notes == (note,)
+
+
+def test_cards_that_only_nodes_tell_of_know_their_nodes(tmp_path):
+    for number in (0, 3, 10):
+        write(tmp_path, f"dev/davinci{number}", "")
+    assert [card.own_node for card in probe(str(tmp_path)).gpus] == ["/dev/davinci0", "/dev/davinci3", "/dev/davinci10"]

@@ -263,6 +263,19 @@ REFUSED = {
         "2: variables.X.vendor names the vendor acme, which does not exist"),
     ("accelerators", "[variables.X]\nread_by = ['cuda']"): "1: variables.X has read_by, and so needs numbering",
     ("accelerators", "[variables.X]\nnumbering = 'mine'"): "2: variables.X.numbering must be like own",
+    ("accelerators", "[variables.X]\nmisread_by = ['cuda']"): (
+        "1: variables.X has misread_by, and so needs numbering, vendor"),
+    ("accelerators", "[variables.X]\nby_runtime = true"): (
+        "1: variables.X has by_runtime, and so needs numbering, vendor"),
+    ("accelerators", "[variables.X]\ncounts_within = 'Y'"): (
+        "1: variables.X has counts_within, and so needs numbering, vendor"),
+    ("accelerators", "[variables.X]\ncards_in = 'GPU.'"): "1: variables.X has cards_in, and so needs read_by",
+    ("accelerators", "[variables.CUDA_VISIBLE_DEVICES]\nmisread_by = ['vulcan']"): (
+        "2: variables.CUDA_VISIBLE_DEVICES.misread_by names the back end vulcan, which does not exist"),
+    ("accelerators", "[variables.HIP_VISIBLE_DEVICES]\ncounts_within = 'Y'"): (
+        "2: variables.HIP_VISIBLE_DEVICES.counts_within names the variable Y, which does not exist"),
+    ("accelerators", "[backends.metal]\nonly_card = 'acme'"): (
+        "2: backends.metal.only_card names the vendor acme, which does not exist"),
     ("accelerators", "[aliases]\nfast = 'vulcan'"): "1: aliases names the back end vulcan, which does not exist",
     ("accelerators", "[backends.vulkan.drivers]\nacme = []"): (
         "1: backends.vulkan.drivers names the vendor acme, which does not exist"),
