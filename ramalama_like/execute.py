@@ -281,10 +281,12 @@ class RunningServer:
 
     def _make_log_file(self) -> None:
         # Only the file itself is mounted, so it has to be there before the engine starts.
+        # Without blocking, since a pipe would otherwise wait for somebody to read it.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
         for mount in self.plan.container.mounts if self.plan.container else ():
             if mount.target.startswith(LOGS):
                 try:
-                    os.close(os.open(mount.source, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+                    os.close(os.open(mount.source, flags, 0o600))
                 except OSError as error:
                     raise ValueProblem(f"--logfile: {mount.source}: {error.strerror}", "name a file that you may write"
                                        ) from None  # fmt: skip

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -273,6 +277,115 @@ def test_a_file_that_cannot_be_written(world: Path, fake_engine: Install) -> Non
     assert run_cli("info", "--host-facts-out", str(world / "folder")).code == 22
     assert os.listdir(world / "folder") == []
     assert [name for name in os.listdir(world) if name.endswith(".part")] == []
+
+
+def facts_out(target: str) -> Result:
+    return run_cli("info", "--host-facts", str(HOSTS / "rtx-4090"), "--host-facts-out", target)
+
+
+def test_what_is_no_file_is_written_into_and_stays(world: Path, fake_engine: Install) -> None:
+    fake_engine("podman-5.4")
+    text = facts_out("-").out
+    # A link, also one to nothing, and one through a folder that is a link.
+    (world / "real").mkdir()
+    (world / "folder").symlink_to("real")
+    for name, before in (("old.json", "old"), ("new.json", None)):
+        if before:
+            (world / "real" / name).write_text(before)
+        (world / f"link-{name}").symlink_to(f"folder/{name}")
+        assert facts_out(str(world / f"link-{name}")).code == 0
+        assert ((world / f"link-{name}").is_symlink(), (world / "real" / name).read_text()) == (True, text)
+    pipe = world / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert facts_out(str(pipe)).code == 0
+    assert os.read(reader, 1 << 20).decode() == text
+    assert stat.S_ISFIFO(os.stat(pipe).st_mode)
+    os.close(reader)
+    null = os.stat(os.devnull)
+    (world / "null").symlink_to(os.devnull)
+    for path in (os.devnull, str(world / "null")):
+        assert facts_out(path).code == 0
+    assert os.stat(os.devnull).st_rdev == null.st_rdev
+    (world / "loop").symlink_to("loop")
+    assert facts_out(str(world / "loop")).code == 22
+
+
+def test_a_descriptor_of_the_shell_is_written_into(world: Path, fake_engine: Install) -> None:
+    fake_engine("podman-5.4")
+    text = facts_out("-").out
+    for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+        line = ("info", "--host-facts", str(HOSTS / "rtx-4090"), "--host-facts-out", name)
+        with (world / "out").open("w") as out:
+            done = subprocess.run([sys.executable, "-m", "ramalama_like", *line], stdout=out, stderr=subprocess.PIPE,
+                                  text=True, check=True)  # fmt: skip
+        assert done.stderr.startswith("Written to ")
+        assert (world / "out").read_text() == text
+
+
+def test_a_full_disk_loses_nothing(world: Path, fake_engine: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_engine("podman-5.4")
+    target = world / "facts.json"
+    target.write_text("old")
+    target.chmod(0o640)
+    real_write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda descriptor, data: real_write(descriptor, data[:100]))
+        assert facts_out(str(target)).code == 0  # written in pieces
+        whole = target.read_text()
+        assert (json.loads(whole)["arch"], target.stat().st_mode & 0o777) == ("amd64", 0o640)
+
+        def fills(descriptor: int, data: bytes) -> int:
+            if os.fstat(descriptor).st_size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real_write(descriptor, data[:100])
+
+        patch.setattr(os, "write", fills)
+        full = facts_out(str(target))
+    assert (full.code, full.err.splitlines()[0]) == (
+        22, f"Error: --host-facts-out: {target}: No space left on device"
+    )  # fmt: skip
+    assert target.read_text() == whole
+    assert [name for name in os.listdir(world) if name.endswith(".part")] == []
+
+
+def test_a_file_that_is_mounted_by_itself_is_overwritten(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ramalama_like.files import write_file
+
+    def busy(*_: str) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(os, "replace", busy)
+    target = world / "facts.json"
+    for text in (b"old and longer", b"new", b"new and longer still"):
+        target.write_bytes(text if not target.exists() else target.read_bytes())
+        write_file(str(target), text)
+        assert target.read_bytes() == text
+    assert os.listdir(world).count("facts.json") == 1
+
+
+def test_what_is_no_file_is_not_waited_for(world: Path) -> None:
+    from ramalama_like.files import read_file
+
+    os.mkfifo(world / "pipe")
+    for path in (world / "pipe", Path("/dev/zero"), world):
+        with pytest.raises(OSError):
+            read_file(str(path), 10)
+    assert read_file(os.devnull, 10) == b""
+    (world / "file").write_bytes(b"0123456789")
+    assert read_file(str(world / "file"), 10) == b"0123456789"
+    with pytest.raises(OSError, match="larger than 9"):
+        read_file(str(world / "file"), 9)
+
+
+@pytest.mark.parametrize("words", [["info"], ["doctor"], ["--dryrun", "serve", "demo"], ["explain", "serve", "demo"],
+                                   ["--dryrun", "ps"]], ids=" ".join)  # fmt: skip
+def test_a_folder_that_stands_for_no_machine(words: list[str], world: Path, fake_engine: Install) -> None:
+    fake_engine("podman-5.4")
+    for folder in ("/etc", str(world)):
+        assert run_cli("--host-facts", folder, *words) == Result(
+            22, "", error_text(f"host facts: {folder} holds no proc, sys or dev", "give a folder that stands for /")
+        )  # fmt: skip
 
 
 def test_a_dry_run_writes_nothing(world: Path, fake_engine: Install) -> None:
