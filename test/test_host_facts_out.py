@@ -191,22 +191,56 @@ def test_words_that_are_ours_stay() -> None:
         ("/proc/meminfo cannot be read: Permission denied", "/proc/meminfo cannot be read"),
         ("/home/marvin/x is larger than 5 bytes", "a file is larger than"),
         ("/sys/x tells of marvin", "/sys/x could not be used"),
+        ("/sys/fs/cgroup/user.slice/marvin.scope/cpu.max cannot be read: x", "/sys/fs/cgroup/… cannot be read"),
     ],
 )
 def test_notes_keep_the_place_and_the_fault(note: str, expected: str) -> None:
     assert anonymize(HostFacts(notes=(note,)), PRIVATE).notes == (expected,)
 
 
+def test_what_only_people_have_named_gets_a_number() -> None:
+    uuid = "5d6e1a2b-0c4f-4a7b-9c61-5e2f7a908b13"
+    facts = HostFacts(
+        podman_machine="acme-vm",
+        gpus=(Gpu("nvidia", nvidia_uuid=f"GPU-{uuid}", render_node="/srv/acme/renderD128"),),
+        kfd_nodes=(KfdNode(1, 0, unique_id="GPU-00ab12cd34ef5678"),),
+        cdi=(
+            CdiSpec("nvidia.com/gpu", ("0", "gpu0", "mig1:0", "all", "acme-7", f"x{uuid}y", f"MIG-{uuid}"),
+                    "/etc/cdi/acme.yaml", ("/dev/nvidia0", "/dev/mapper/acme-root", "/mnt/acme/nvidia1"),
+                    ("/mnt/acme/nvidia1",)),
+            CdiSpec("acme.example/gpu", (uuid.upper(),), "/run/cdi/nvidia-ctk.json"),
+        ),
+        nodes=(DeviceNode("/srv/acme/renderD128"), DeviceNode("/dev/dri/by-path/pci-0000:c1:00.0-render")),
+    )  # fmt: skip
+    clean = anonymize(facts, Private((), ()))
+    number = "00000001-0000-0000-0000-000000facade"
+    assert clean == HostFacts(
+        root="", podman_machine="provider-8",
+        gpus=(Gpu("nvidia", nvidia_uuid=f"GPU-{number}", render_node="/other/5"),),
+        kfd_nodes=(KfdNode(1, 0, unique_id="GPU-0000000200facade"),),
+        cdi=(
+            CdiSpec("nvidia.com/gpu", ("0", "gpu0", "mig1:0", "all", "device-1", "device-2", f"MIG-{number}"),
+                    "/etc/cdi/spec-3.yaml", ("/dev/nvidia0", "/dev/other-6", "/other/7"), ("/other/7",)),
+            CdiSpec("vendor.example/kind-4", (number.upper(),), "/run/cdi/nvidia-ctk.json"),
+        ),
+        nodes=(DeviceNode("/other/5"), DeviceNode("/dev/dri/by-path/pci-0000:c1:00.0-render")),
+    )  # fmt: skip
+    assert anonymize(clean, Private((), ())) == clean
+
+
 def test_who_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "hostname").write_text("deep.thought.example\n")
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/hostname").write_text("magrathea\n")
+    (tmp_path / "proc/sys/kernel/domainname").write_text("(none)\n")
     (tmp_path / "etc" / "passwd").write_text(
         "root:x:0:0::/root:/bin/sh\ndaemon:x:1:1::/:/x\nford:x:1000:1000:Ford:/space/ford:/bin/sh\nnobody:x:65534:1::/:x\n"
     )
     monkeypatch.setenv("USER", "trillian")
     found = probe_private(str(tmp_path), "/space/trillian")
-    assert {"deep", "deep.thought.example", "ford", "trillian"} <= set(found.names)
-    assert not {"root", "daemon", "nobody", ""} & set(found.names)
+    assert {"deep", "thought.example", "magrathea", "Ford", "ford", "trillian"} <= set(found.names)
+    assert not {"root", "daemon", "nobody", "", "(none)"} & set(found.names)
     assert {"/space/ford", "/space/trillian"} <= set(found.homes)
 
 
@@ -236,7 +270,7 @@ def test_facts_are_written_at_once_and_read_back(marked: Path, world: Path, fake
     text = target.read_text()
     assert not [word for word in ("marvin", "heartofgold", "zaphod", str(world)) if word in text]
     facts = facts_from_plain(json.loads(text))
-    assert (facts.kernel, facts.arch, facts.cdi[0].file) == ("6.1.0", "amd64", "/etc/cdi/someone.yaml")
+    assert (facts.kernel, facts.arch, facts.cdi[0].file) == ("6.1.0", "amd64", "/etc/cdi/spec-1.yaml")
     printed = run_cli("info", "--host-facts", str(marked), "--host-facts-out", "-")
     assert printed == Result(0, text, "")
     again = run_cli("info", "--host-facts", str(target), "--host-facts-out", "-")
