@@ -23,6 +23,7 @@ class Tree:
         self.notes: list[str] = []
         self._base = "/" if self.real else os.path.realpath(root) + "/"
         self._folders: dict[str, str | None] = {"": self._base[:-1]}
+        self._walked: dict[str, bool] = {}  # folders that something led back from
         self._steps: dict[str, str | None] = {}  # where each folder, file or link really is
 
     def read(self, path: str, limit: int = SMALL) -> str | None:
@@ -136,10 +137,11 @@ class Tree:
 
         os.path.realpath would look at every folder again for each file: most of the time that probing took.
         """
-        if name in ("", "."):
-            return above
-        if name == "..":
-            return self._inside(path, above.rpartition("/")[0])
+        if name in ("", ".", ".."):
+            # The kernel goes nowhere from what is missing or no folder, not even back.
+            if not self._is_folder(above):
+                return None
+            return self._inside(path, above.rpartition("/")[0]) if name == ".." else above
         here = f"{above}/{name}"
         if here in self._steps:
             return self._steps[here]
@@ -152,6 +154,8 @@ class Tree:
         else:
             if target.startswith("/") or links > 40:
                 found = self._inside(path, os.path.realpath(here))
+                if found is not None and os.path.exists(found) and not os.path.exists(here):
+                    found = None  # a/missing/../b is b only in writing
             else:
                 found = self._follow(path, above, target, links + 1)
         self._steps[here] = found
@@ -172,6 +176,11 @@ class Tree:
                 return None
             above = where
         return self._step(path, above, name, links)
+
+    def _is_folder(self, here: str) -> bool:
+        if here not in self._walked:
+            self._walked[here] = os.path.isdir(here)
+        return self._walked[here]
 
     def _inside(self, path: str, here: str) -> str | None:
         if f"{here}/".startswith(self._base):
