@@ -87,7 +87,7 @@ def list_containers(engine: EngineFacts, timeout_s: float) -> list[ListedContain
             found = [_from_podman(item) for item in json.loads(done.stdout or "[]")]
         else:
             found = [_from_docker(json.loads(line)) for line in done.stdout.splitlines() if line.strip()]
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise EngineError(f"{engine.program} ps printed something else than JSON") from None
     return sorted(found, key=lambda container: container.name)
 

@@ -242,7 +242,7 @@ class RunningServer:
         lines, code = child.lines, child.poll() or 0
         if self._detached and self.container_id:
             # The child is the engine's `wait`, which prints how the container ended.
-            code = int(lines[-1]) if lines and lines[-1].isdigit() else code
+            code = int(lines[-1]) if lines and _is_exit_code(lines[-1]) else code
             done = capture((self.plan.engine.program, "logs", "--tail", str(LAST_LINES * 4), self._name),
                            ENGINE_PATIENCE_S)  # fmt: skip
             lines = (done.stdout + done.stderr).split("\n")
@@ -307,6 +307,10 @@ class RunningServer:
     @property
     def _folder(self) -> str:
         return os.path.dirname(self.plan.endpoint.socket) if self.plan.endpoint else ""
+
+
+def _is_exit_code(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 4
 
 
 def _may_write(plan: Plan, texts: tuple[str, ...]) -> bool:

@@ -54,5 +54,13 @@ def parse(path: str, text: str) -> dict[str, Any]:
         number = place.removeprefix("line ").partition(",")[0]
         line = int(number) if number.isdigit() else len(text.rstrip().splitlines())
         raise ValueProblem(f"{path}:{line}: {said[:1].lower()}{said[1:]}", "the file must be TOML") from None
+    except ValueError:  # Python reads no number of more than some thousand digits
+        raise ValueProblem(f"{path}:{_line_of_digits(text)}: a number of thousands of digits") from None
     except RecursionError:
         raise ValueProblem(f"{path}: nested too deeply") from None
+
+
+def _line_of_digits(text: str) -> int:
+    """The line with most digits."""
+    lines = text.split("\n")
+    return max(range(len(lines)), key=lambda number: sum(map(str.isdigit, lines[number]))) + 1

@@ -85,7 +85,7 @@ def parse_version(text: str) -> tuple[int, ...]:
             numbers = []
             for part in word.split("."):
                 digits = part[: len(part) - len(part.lstrip("0123456789"))]
-                if not digits:
+                if not 0 < len(digits) < 10:  # a commit or worse, no number of a version
                     break
                 numbers.append(int(digits))
                 if digits != part:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from errno import ELOOP
 
+from ramalama_like.facts import MOST, MOST_BYTES
+
 SMALL = 64 * 1024  # more than any file of sysfs and proc that is read here
 PAGE = 4096  # a file of sysfs has no more
 LARGE = 4 * 1024 * 1024  # a CDI spec of a machine with 16 cards has about 1 MiB
@@ -85,6 +87,14 @@ class Tree:
         found = to_number(text)
         if found is None:
             self.note(path, "does not hold a number")
+        return found
+
+    def size(self, path: str) -> int | None:
+        """The number of bytes that a file tells, or None, also for more than any machine has."""
+        found = self.number(path)
+        if found is not None and found > MOST_BYTES:
+            self.note(path, "does not hold a number")
+            return None
         return found
 
     def word(self, path: str) -> str:
@@ -199,16 +209,17 @@ class Tree:
             self.note(path, f"cannot be read: {error.strerror or error}")
 
 
-def to_number(text: str, base: int = 10) -> int | None:
-    """A number that fits 64 bits, or None. Python's own grammar is wider: it takes 1_000 and Arabic digits."""
+def to_number(text: str, base: int = 10, most: int = MOST) -> int | None:
+    """A number up to ``most``, or None. Python's own grammar is wider: it takes 1_000 and Arabic digits."""
     text = text.strip()
     digits = text[2:] if base == 16 and text.startswith(("0x", "0X")) else text
     if not 0 < len(digits) <= 20 or not digits.isascii() or not digits.isalnum():
         return None
     try:
-        return int(digits, base)
+        number = int(digits, base)
     except ValueError:
         return None
+    return number if number <= most else None
 
 
 def pci_address(text: str) -> str:
