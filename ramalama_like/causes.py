@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like.data import load_table
+from ramalama_like.server_log import without_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ def find_cause(lines: Iterable[str], *, exit_code: int = 0, about_gpus: bool = F
 
     ``about_gpus`` takes only rows that can tell why a server that runs has no GPU.
     """
-    text = "\n".join(lines).lower()
+    text = "\n".join(without_values(list(lines))).lower()
     for row in load_table("causes")["cause"]:
         if row.get("gpu", "") not in (("also", "only") if about_gpus else ("", "also")):
             continue

@@ -260,6 +260,8 @@ def shown(raw: object) -> str:
         return "a list"
     if isinstance(raw, dict):
         return "a table"
+    if isinstance(raw, int) and abs(raw) > LARGEST:
+        return "a number of very many digits"  # which Python may refuse to spell
     return quoted(raw) if isinstance(raw, str) else str(raw)
 
 

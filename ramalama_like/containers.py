@@ -45,9 +45,10 @@ class ListedContainer:
 def need_engine(request: Request) -> tuple[EngineFacts, settings.LoadedSettings]:
     """The engine that this command is about. Raises EngineError where there is none."""
     from ramalama_like.pipeline import find_engine
-    from ramalama_like.probe import probe_place
+    from ramalama_like.probe import check_root, probe_place
 
     loaded = settings.load_settings(request)
+    check_root(loaded.settings.host_facts.value)
     engine = find_engine(loaded.settings, probe_place(loaded.settings.host_facts.value or "/"))
     if engine.kind == "none":
         raise EngineError(f"{request.command} needs a container engine, and {engine.why}", "install podman or docker",
@@ -86,7 +87,7 @@ def list_containers(engine: EngineFacts, timeout_s: float) -> list[ListedContain
             found = [_from_podman(item) for item in json.loads(done.stdout or "[]")]
         else:
             found = [_from_docker(json.loads(line)) for line in done.stdout.splitlines() if line.strip()]
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise EngineError(f"{engine.program} ps printed something else than JSON") from None
     return sorted(found, key=lambda container: container.name)
 

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 TRIES = 10  # when others start at the same moment
 TAKEN = ("is already in use by", "port is already allocated", "address already in use")  # an engine's words
 LAST_LINES = 12  # of the log, shown when a server dies
-REPORT_LINES = 5000  # of the log, kept until the server is ready; with --debug it prints about 1000
+# Of the log, kept until the server is ready. With --debug it prints about 1000, and one for each odd token.
+REPORT_LINES = 20_000
 REPORT_S = 0.3  # how long the last of these lines may be on their way when the server is ready already
 ENGINE_PATIENCE_S = 10.0  # for small engine commands while cleaning up
 
@@ -175,9 +176,15 @@ class RunningServer:
 
     def find_proof(self) -> Proof:
         """Where the server computes, as far as its own report tells; only once it is ready."""
-        from ramalama_like.proof import make_proof
+        from ramalama_like.proof import MARKS, make_proof, unproved
+        from ramalama_like.runtimes.llama_cpp import loads_draft
 
-        return make_proof(self.plan.accelerator, self._whole_report())
+        models = 2 if loads_draft(self.plan.server) else 1
+        report = self._whole_report()
+        proof = make_proof(self.plan.accelerator, report, models=models, complete=len(report) < REPORT_LINES)
+        if proof.on_gpu and _may_write(self.plan, MARKS):
+            return unproved()
+        return proof
 
     def prove(self, require_gpu: Setting[bool]) -> None:
         """Tell where the server computes, as far as it says. Raises ValueProblem where a GPU must and none does."""
@@ -192,7 +199,7 @@ class RunningServer:
     def _whole_report(self) -> list[str]:
         if self._detached:
             done = capture((self.plan.engine.program, "logs", self._name), ENGINE_PATIENCE_S)
-            return (done.stdout + done.stderr).splitlines()[:REPORT_LINES]
+            return (done.stdout + done.stderr).split("\n")[:REPORT_LINES]
         from time import monotonic, sleep
 
         from ramalama_like.server_log import is_complete
@@ -235,10 +242,10 @@ class RunningServer:
         lines, code = child.lines, child.poll() or 0
         if self._detached and self.container_id:
             # The child is the engine's `wait`, which prints how the container ended.
-            code = int(lines[-1]) if lines and lines[-1].isdigit() else code
+            code = int(lines[-1]) if lines and _is_exit_code(lines[-1]) else code
             done = capture((self.plan.engine.program, "logs", "--tail", str(LAST_LINES * 4), self._name),
                            ENGINE_PATIENCE_S)  # fmt: skip
-            lines = (done.stdout + done.stderr).splitlines()
+            lines = (done.stdout + done.stderr).split("\n")
         elif taken := find_taken(self.plan, code, lines):
             return taken
         shown = self.log_sink is show_log or isinstance(self.log_sink, OwnLog)
@@ -274,10 +281,12 @@ class RunningServer:
 
     def _make_log_file(self) -> None:
         # Only the file itself is mounted, so it has to be there before the engine starts.
+        # Without blocking, since a pipe would otherwise wait for somebody to read it.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
         for mount in self.plan.container.mounts if self.plan.container else ():
             if mount.target.startswith(LOGS):
                 try:
-                    os.close(os.open(mount.source, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+                    os.close(os.open(mount.source, flags, 0o600))
                 except OSError as error:
                     raise ValueProblem(f"--logfile: {mount.source}: {error.strerror}", "name a file that you may write"
                                        ) from None  # fmt: skip
@@ -298,6 +307,21 @@ class RunningServer:
     @property
     def _folder(self) -> str:
         return os.path.dirname(self.plan.endpoint.socket) if self.plan.endpoint else ""
+
+
+def _is_exit_code(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 4
+
+
+def _may_write(plan: Plan, texts: tuple[str, ...]) -> bool:
+    """Whether the model's own texts, which its server prints, hold one of these; also where that cannot be seen."""
+    from ramalama_like.models.gguf import header_mentions
+
+    files = [*plan.model.files, *(plan.draft.files if plan.draft else ())]
+    try:
+        return any(header_mentions(file.path, texts) for file in files)
+    except ValueProblem:
+        return True
 
 
 def remember_engine_of(plan: Plan) -> None:

@@ -174,7 +174,11 @@ def facts_from_plain(data: object) -> HostFacts:
     return found
 
 
-_MOST = 1 << 63  # of what a kernel counts in
+MOST_BYTES = 1 << 60  # of memory that a machine may say it has
+MOST = (1 << 63) - 1  # of anything else that is counted
+# What is counted otherwise than from 0 to the most.
+_LIMITS = {"cpus": (1, 1 << 20), "physical_cores": (1, 1 << 20), "cgroup_version": (1, 2)}
+_PATHS = {"render_node", "card_node", "node", "path", "file", "device_nodes", "missing"}
 
 # By the text of the annotation, which `from __future__ import annotations` leaves as it was written.
 _SCALARS: dict[str, tuple[type, ...]] = {
@@ -217,8 +221,11 @@ def _read_field(annotation: str, item: object, where: str) -> object:
                                f"not {_word(item)}")  # fmt: skip
         if isinstance(item, str):
             _check_text(item, where)
-        elif isinstance(item, int) and not -_MOST < item < _MOST:
-            raise ValueProblem(f"host facts: {where} is no number that a machine could tell")
+        elif isinstance(item, int) and not isinstance(item, bool):
+            name = where.rpartition(".")[2]
+            low, high = _LIMITS.get(name, (0, MOST_BYTES if name.endswith("_bytes") else MOST))
+            if not low <= item <= high:
+                raise ValueProblem(f"host facts: {where} must be from {low} to {high}")
         return item
     if not isinstance(item, list | tuple):
         raise ValueProblem(f"host facts: {where} must be a list, not {_word(item)}")
@@ -232,12 +239,27 @@ def _read_field(annotation: str, item: object, where: str) -> object:
     return tuple(item)
 
 
+def is_device_name(text: str) -> bool:
+    """Whether a text may be a device's name in a CDI specification, or a kind of device: part of a command line."""
+    return text.isprintable() and "," not in text and "=" not in text and not text.startswith("-")
+
+
+def is_node_path(text: str) -> bool:
+    """Whether a text may be the path of a device node: part of a command line."""
+    return text.isprintable() and ".." not in text.split("/")
+
+
 def _check_text(text: str, where: str) -> None:
     """JSON can spell halves of characters, which no file, argument or terminal can take."""
     try:
         text.encode("utf-8", "surrogateescape")  # as names of files that are no UTF-8 are kept
     except UnicodeEncodeError:
         raise ValueProblem(f"host facts: {where} is not text") from None
+    field = where.rpartition(".")[2].partition("[")[0]
+    if field in _PATHS and not is_node_path(text):
+        raise ValueProblem(f"host facts: {where} is no path of a device or file")
+    if where.startswith("cdi[") and field in ("names", "kind") and not is_device_name(text):
+        raise ValueProblem(f"host facts: {where} is no name of a device")
 
 
 def _word(item: object) -> str:

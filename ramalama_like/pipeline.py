@@ -16,7 +16,7 @@ from ramalama_like.facts import EngineFacts
 from ramalama_like.fit_words import refuse_unfit
 from ramalama_like.models import resolve_model
 from ramalama_like.options import COMMANDS
-from ramalama_like.probe import probe
+from ramalama_like.probe import check_root, probe
 from ramalama_like.probe.engine import ask_cdi_directories, probe_engine
 from ramalama_like.probe.ports import find_free_port, port_is_free
 from ramalama_like.probe.sockets import folder_is_free
@@ -68,8 +68,7 @@ def decide(request: Request, *, engine: EngineFacts | None = None) -> Decided:
 def find_facts(merged: Settings) -> HostFacts:
     """The facts of the machine that is decided for. Raises ValueProblem for a path that holds none."""
     other = merged.host_facts.value
-    if os.path.isdir(other) and not any(os.path.isdir(f"{other}/{name}") for name in ("proc", "sys", "dev", "etc")):
-        raise ValueProblem(f"host facts: {other} holds no proc, sys, dev or etc", "give a folder that stands for /")
+    check_root(other)
     return probe(other or "/")
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from errno import EFBIG, EINVAL, ENXIO
 
 from ramalama_like.errors import ValueProblem
+from ramalama_like.files import read_file
+
+LARGEST = 1 << 20  # bytes; people write these files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,12 +17,8 @@ if TYPE_CHECKING:
 
 def read_text(path: str) -> str | None:
     """The text of a file; None where there is no such file. Raises ValueProblem for one that cannot be read."""
-    other = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
-    if other and os.path.realpath(path) != os.devnull:  # which is how one says "no file"
-        raise ValueProblem(f"{path} is not a file")  # a pipe would be waited for
     try:
-        with open(path, "rb") as file:
-            content = file.read()
+        content = read_file(path, LARGEST)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:
@@ -26,6 +26,9 @@ def read_text(path: str) -> str | None:
     except OSError as error:
         if not os.path.lexists(path):
             return None
+        if error.errno in (EINVAL, EFBIG, ENXIO):
+            said = "is not a file" if error.errno == ENXIO else error.strerror  # ENXIO: a socket
+            raise ValueProblem(f"{path} {said}") from None
         raise unreadable(path, error) from None
     try:
         return content.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n")
@@ -51,5 +54,13 @@ def parse(path: str, text: str) -> dict[str, Any]:
         number = place.removeprefix("line ").partition(",")[0]
         line = int(number) if number.isdigit() else len(text.rstrip().splitlines())
         raise ValueProblem(f"{path}:{line}: {said[:1].lower()}{said[1:]}", "the file must be TOML") from None
+    except ValueError:  # Python reads no number of more than some thousand digits
+        raise ValueProblem(f"{path}:{_line_of_digits(text)}: a number of thousands of digits") from None
     except RecursionError:
         raise ValueProblem(f"{path}: nested too deeply") from None
+
+
+def _line_of_digits(text: str) -> int:
+    """The line with most digits."""
+    lines = text.split("\n")
+    return max(range(len(lines)), key=lambda number: sum(map(str.isdigit, lines[number]))) + 1

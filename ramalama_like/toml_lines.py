@@ -16,6 +16,7 @@ class _KeyLines:
     def __init__(self, text: str) -> None:
         self.text = text.replace("\r\n", "\n") + "\n"
         self.at = 0
+        self.counted = (0, 1)  # a place, and its line
         self.lines: dict[tuple[str | int, ...], int] = {}
         self.lengths: dict[tuple[str | int, ...], int] = {}  # of arrays that are written as [[tables]]
         table: tuple[str | int, ...] = ()
@@ -55,7 +56,9 @@ class _KeyLines:
         return path
 
     def line(self) -> int:
-        return self.text.count("\n", 0, self.at) + 1
+        place, line = self.counted
+        self.counted = (self.at, line + self.text.count("\n", place, self.at))
+        return self.counted[1]
 
     def pair(self, table: tuple[str | int, ...]) -> None:
         line = self.line()

@@ -48,11 +48,13 @@ class _Writer:
 
 def make_model(
     path: Path, *, architecture: str = "llama", layers: int = 4, forward: int = 1024, cached_heads: int = 8,
-    experts: int = 0, window: int = 0, quantized: bool = False,
+    experts: int = 0, window: int = 0, quantized: bool = False, name: str = "",
 ) -> Path:  # fmt: skip
     """A model with attention: 8 heads of 64, and whatever else is asked for."""
     out = _Writer(path, architecture, layers, WIDTH)
     matrix = out.quantized if quantized else out.zeros
+    if name:
+        out.gguf.add_name(name)
     out.gguf.add_feed_forward_length(forward)
     out.gguf.add_head_count(8)
     out.gguf.add_head_count_kv(cached_heads)

@@ -531,6 +531,6 @@ def test_pipes_are_not_waited_for(
     refused(world, recorder, line_for("serve", model, "--host-facts", str(pipe)), 22,
             f"host facts: {pipe} is neither a folder nor a file", hint)  # fmt: skip
     refused(world, recorder, line_for("serve", model, "--host-facts", str(world)), 22,
-            f"host facts: {world} holds no proc, sys, dev or etc", "give a folder that stands for /")  # fmt: skip
+            f"host facts: {world} holds no proc, sys or dev", "give a folder that stands for /")  # fmt: skip
     monkeypatch.setenv("RAMALAMA_CONFIG", str(pipe))
     refused(world, recorder, line_for("serve", model), 22, f"{pipe} is not a file")

@@ -44,7 +44,7 @@ def test_every_kind_of_metadata(tmp_path: Path) -> None:
     header = read(content, tmp_path)
     numbers = {key: tuple(array) for key, array in arrays.items() if key not in ("[f32]", "[f64]", "[text]")}
     assert header == GgufHeader(
-        3, {**pairs, **dict.fromkeys(arrays, ("array", 3))}, 0, len(content), len(content), numbers
+        3, {**pairs, **dict.fromkeys(arrays, ("array", 3))}, 0, len(content), len(content), numbers, (), len(content)
     )
     assert (header.length("[text]"), header.length("text"), header.length("no")) == (3, 0, 0)
     assert (header.text("text"), header.text("u8"), header.text("no")) == ("é", "", "")
@@ -101,7 +101,9 @@ def test_the_beginning_of_a_file_is_enough_where_it_holds_the_header() -> None:
     header = len(whole) - 16
     heads = [read_gguf_prefix("x", whole[:length], len(whole)) for length in range(4, len(whole) + 1)]
     known = heads[-1]
-    assert known == GgufHeader(3, {"tokens": ("array", 3)}, 1, len(whole), len(whole), tensors=(("a", 16),))
+    assert known == GgufHeader(
+        3, {"tokens": ("array", 3)}, 1, len(whole), len(whole), tensors=(("a", 16),), header_bytes=114
+    )
     # Padding before the data needs not be there.
     assert heads == [None] * heads.count(None) + [known] * (len(heads) - heads.count(None))
     assert header - 32 < heads.count(None) + 4 <= header

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -187,22 +191,56 @@ def test_words_that_are_ours_stay() -> None:
         ("/proc/meminfo cannot be read: Permission denied", "/proc/meminfo cannot be read"),
         ("/home/marvin/x is larger than 5 bytes", "a file is larger than"),
         ("/sys/x tells of marvin", "/sys/x could not be used"),
+        ("/sys/fs/cgroup/user.slice/marvin.scope/cpu.max cannot be read: x", "/sys/fs/cgroup/… cannot be read"),
     ],
 )
 def test_notes_keep_the_place_and_the_fault(note: str, expected: str) -> None:
     assert anonymize(HostFacts(notes=(note,)), PRIVATE).notes == (expected,)
 
 
+def test_what_only_people_have_named_gets_a_number() -> None:
+    uuid = "5d6e1a2b-0c4f-4a7b-9c61-5e2f7a908b13"
+    facts = HostFacts(
+        podman_machine="acme-vm",
+        gpus=(Gpu("nvidia", nvidia_uuid=f"GPU-{uuid}", render_node="/srv/acme/renderD128"),),
+        kfd_nodes=(KfdNode(1, 0, unique_id="GPU-00ab12cd34ef5678"),),
+        cdi=(
+            CdiSpec("nvidia.com/gpu", ("0", "gpu0", "mig1:0", "all", "acme-7", f"x{uuid}y", f"MIG-{uuid}"),
+                    "/etc/cdi/acme.yaml", ("/dev/nvidia0", "/dev/mapper/acme-root", "/mnt/acme/nvidia1"),
+                    ("/mnt/acme/nvidia1",)),
+            CdiSpec("acme.example/gpu", (uuid.upper(),), "/run/cdi/nvidia-ctk.json"),
+        ),
+        nodes=(DeviceNode("/srv/acme/renderD128"), DeviceNode("/dev/dri/by-path/pci-0000:c1:00.0-render")),
+    )  # fmt: skip
+    clean = anonymize(facts, Private((), ()))
+    number = "00000001-0000-0000-0000-000000facade"
+    assert clean == HostFacts(
+        root="", podman_machine="provider-8",
+        gpus=(Gpu("nvidia", nvidia_uuid=f"GPU-{number}", render_node="/other/5"),),
+        kfd_nodes=(KfdNode(1, 0, unique_id="GPU-0000000200facade"),),
+        cdi=(
+            CdiSpec("nvidia.com/gpu", ("0", "gpu0", "mig1:0", "all", "device-1", "device-2", f"MIG-{number}"),
+                    "/etc/cdi/spec-3.yaml", ("/dev/nvidia0", "/dev/other-6", "/other/7"), ("/other/7",)),
+            CdiSpec("vendor.example/kind-4", (number.upper(),), "/run/cdi/nvidia-ctk.json"),
+        ),
+        nodes=(DeviceNode("/other/5"), DeviceNode("/dev/dri/by-path/pci-0000:c1:00.0-render")),
+    )  # fmt: skip
+    assert anonymize(clean, Private((), ())) == clean
+
+
 def test_who_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "hostname").write_text("deep.thought.example\n")
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/hostname").write_text("magrathea\n")
+    (tmp_path / "proc/sys/kernel/domainname").write_text("(none)\n")
     (tmp_path / "etc" / "passwd").write_text(
         "root:x:0:0::/root:/bin/sh\ndaemon:x:1:1::/:/x\nford:x:1000:1000:Ford:/space/ford:/bin/sh\nnobody:x:65534:1::/:x\n"
     )
     monkeypatch.setenv("USER", "trillian")
     found = probe_private(str(tmp_path), "/space/trillian")
-    assert {"deep", "deep.thought.example", "ford", "trillian"} <= set(found.names)
-    assert not {"root", "daemon", "nobody", ""} & set(found.names)
+    assert {"deep", "thought.example", "magrathea", "Ford", "ford", "trillian"} <= set(found.names)
+    assert not {"root", "daemon", "nobody", "", "(none)"} & set(found.names)
     assert {"/space/ford", "/space/trillian"} <= set(found.homes)
 
 
@@ -232,7 +270,7 @@ def test_facts_are_written_at_once_and_read_back(marked: Path, world: Path, fake
     text = target.read_text()
     assert not [word for word in ("marvin", "heartofgold", "zaphod", str(world)) if word in text]
     facts = facts_from_plain(json.loads(text))
-    assert (facts.kernel, facts.arch, facts.cdi[0].file) == ("6.1.0", "amd64", "/etc/cdi/someone.yaml")
+    assert (facts.kernel, facts.arch, facts.cdi[0].file) == ("6.1.0", "amd64", "/etc/cdi/spec-1.yaml")
     printed = run_cli("info", "--host-facts", str(marked), "--host-facts-out", "-")
     assert printed == Result(0, text, "")
     again = run_cli("info", "--host-facts", str(target), "--host-facts-out", "-")
@@ -273,6 +311,115 @@ def test_a_file_that_cannot_be_written(world: Path, fake_engine: Install) -> Non
     assert run_cli("info", "--host-facts-out", str(world / "folder")).code == 22
     assert os.listdir(world / "folder") == []
     assert [name for name in os.listdir(world) if name.endswith(".part")] == []
+
+
+def facts_out(target: str) -> Result:
+    return run_cli("info", "--host-facts", str(HOSTS / "rtx-4090"), "--host-facts-out", target)
+
+
+def test_what_is_no_file_is_written_into_and_stays(world: Path, fake_engine: Install) -> None:
+    fake_engine("podman-5.4")
+    text = facts_out("-").out
+    # A link, also one to nothing, and one through a folder that is a link.
+    (world / "real").mkdir()
+    (world / "folder").symlink_to("real")
+    for name, before in (("old.json", "old"), ("new.json", None)):
+        if before:
+            (world / "real" / name).write_text(before)
+        (world / f"link-{name}").symlink_to(f"folder/{name}")
+        assert facts_out(str(world / f"link-{name}")).code == 0
+        assert ((world / f"link-{name}").is_symlink(), (world / "real" / name).read_text()) == (True, text)
+    pipe = world / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert facts_out(str(pipe)).code == 0
+    assert os.read(reader, 1 << 20).decode() == text
+    assert stat.S_ISFIFO(os.stat(pipe).st_mode)
+    os.close(reader)
+    null = os.stat(os.devnull)
+    (world / "null").symlink_to(os.devnull)
+    for path in (os.devnull, str(world / "null")):
+        assert facts_out(path).code == 0
+    assert os.stat(os.devnull).st_rdev == null.st_rdev
+    (world / "loop").symlink_to("loop")
+    assert facts_out(str(world / "loop")).code == 22
+
+
+def test_a_descriptor_of_the_shell_is_written_into(world: Path, fake_engine: Install) -> None:
+    fake_engine("podman-5.4")
+    text = facts_out("-").out
+    for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+        line = ("info", "--host-facts", str(HOSTS / "rtx-4090"), "--host-facts-out", name)
+        with (world / "out").open("w") as out:
+            done = subprocess.run([sys.executable, "-m", "ramalama_like", *line], stdout=out, stderr=subprocess.PIPE,
+                                  text=True, check=True)  # fmt: skip
+        assert done.stderr.startswith("Written to ")
+        assert (world / "out").read_text() == text
+
+
+def test_a_full_disk_loses_nothing(world: Path, fake_engine: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_engine("podman-5.4")
+    target = world / "facts.json"
+    target.write_text("old")
+    target.chmod(0o640)
+    real_write = os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda descriptor, data: real_write(descriptor, data[:100]))
+        assert facts_out(str(target)).code == 0  # written in pieces
+        whole = target.read_text()
+        assert (json.loads(whole)["arch"], target.stat().st_mode & 0o777) == ("amd64", 0o640)
+
+        def fills(descriptor: int, data: bytes) -> int:
+            if os.fstat(descriptor).st_size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real_write(descriptor, data[:100])
+
+        patch.setattr(os, "write", fills)
+        full = facts_out(str(target))
+    assert (full.code, full.err.splitlines()[0]) == (
+        22, f"Error: --host-facts-out: {target}: No space left on device"
+    )  # fmt: skip
+    assert target.read_text() == whole
+    assert [name for name in os.listdir(world) if name.endswith(".part")] == []
+
+
+def test_a_file_that_is_mounted_by_itself_is_overwritten(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ramalama_like.files import write_file
+
+    def busy(*_: str) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(os, "replace", busy)
+    target = world / "facts.json"
+    for text in (b"old and longer", b"new", b"new and longer still"):
+        target.write_bytes(text if not target.exists() else target.read_bytes())
+        write_file(str(target), text)
+        assert target.read_bytes() == text
+    assert os.listdir(world).count("facts.json") == 1
+
+
+def test_what_is_no_file_is_not_waited_for(world: Path) -> None:
+    from ramalama_like.files import read_file
+
+    os.mkfifo(world / "pipe")
+    for path in (world / "pipe", Path("/dev/zero"), world):
+        with pytest.raises(OSError):
+            read_file(str(path), 10)
+    assert read_file(os.devnull, 10) == b""
+    (world / "file").write_bytes(b"0123456789")
+    assert read_file(str(world / "file"), 10) == b"0123456789"
+    with pytest.raises(OSError, match="larger than 9"):
+        read_file(str(world / "file"), 9)
+
+
+@pytest.mark.parametrize("words", [["info"], ["doctor"], ["--dryrun", "serve", "demo"], ["explain", "serve", "demo"],
+                                   ["--dryrun", "ps"]], ids=" ".join)  # fmt: skip
+def test_a_folder_that_stands_for_no_machine(words: list[str], world: Path, fake_engine: Install) -> None:
+    fake_engine("podman-5.4")
+    for folder in ("/etc", str(world)):
+        assert run_cli("--host-facts", folder, *words) == Result(
+            22, "", error_text(f"host facts: {folder} holds no proc, sys or dev", "give a folder that stands for /")
+        )  # fmt: skip
 
 
 def test_a_dry_run_writes_nothing(world: Path, fake_engine: Install) -> None:

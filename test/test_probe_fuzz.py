@@ -186,6 +186,74 @@ def test_yaml_that_would_grow_without_end_is_refused():
     assert time.perf_counter() - began < SOON_S
 
 
+def spec_of(tmp_path: Path, text: str) -> tuple[HostFacts, float]:
+    write(tmp_path, "etc/cdi/a.yaml", text.encode())
+    (tmp_path / "dev").mkdir(exist_ok=True)
+    began = time.perf_counter()
+    facts = probe_soon(tmp_path)
+    return facts, time.perf_counter() - began
+
+
+def test_yaml_that_names_the_same_again_and_again_is_bounded(tmp_path):
+    nodes = f"[{', '.join(['{path: /dev/x}'] * 4000)}]"
+    devices = f"[{', '.join(['*d'] * 8000)}]"
+    text = f"kind: nvidia.com/gpu\nx: &d {{name: a, containerEdits: {{deviceNodes: {nodes}}}}}\ndevices: {devices}\n"
+    assert len(text) < LARGEST_ODD_YAML
+    facts, _ = spec_of(tmp_path, text)
+    assert facts.cdi[0].device_nodes == ("/dev/x",)
+    laughs = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    laughs += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    facts, _ = spec_of(tmp_path, "\n".join([*laughs, "kind: *a29", "devices: *a29"]))
+    assert (facts.cdi, len(facts.notes)) == ((), 1)
+
+
+ODD_DEVICES = {
+    "a name with a line break": '{"name": "x\\n--privileged", "containerEdits": {}}',
+    "a name with a NUL": '{"name": "x\\u0000"}',
+    "a name of several": '{"name": "0,1"}',
+    "a name that is an option": '{"name": "--all"}',
+    "a path that leads back": '{"name": "1", "containerEdits": {"deviceNodes": [{"path": "/dev/../etc/x"}]}}',
+    "a path with a line break": '{"name": "1", "containerEdits": {"deviceNodes": [{"path": "/dev/x\\ny"}]}}',
+    "a path with a NUL": '{"name": "1", "containerEdits": {"deviceNodes": [{"hostPath": "/dev/x\\u0000"}]}}',
+}
+
+
+@pytest.mark.parametrize("device", ODD_DEVICES.values(), ids=ODD_DEVICES)
+@pytest.mark.parametrize("kind", ["json", "yaml"])
+def test_a_device_that_no_command_line_can_take_is_refused(tmp_path, device, kind):
+    text = f'{{"kind": "nvidia.com/gpu", "devices": [{{"name": "0"}}, {device}]}}'
+    write(tmp_path, f"etc/cdi/a.{kind}", text.encode())
+    facts = probe_soon(tmp_path)
+    assert [spec.names for spec in facts.cdi] == [("0",)]
+    assert [note[: len(f"/etc/cdi/a.{kind} has")] for note in facts.notes] == [f"/etc/cdi/a.{kind} has"]
+    assert all(note.isprintable() for note in facts.notes)
+
+
+def test_a_spec_whose_kind_file_or_common_nodes_are_odd_is_refused(tmp_path):
+    write(tmp_path, "etc/cdi/a.json", b'{"kind": "nvidia.com/gpu\\n", "devices": []}')
+    write(
+        tmp_path,
+        "etc/cdi/b.json",
+        b'{"kind": "a/b", "containerEdits": {"deviceNodes": [{"path": "/dev/.."}]}, "devices": [{"name": "0"}]}',
+    )
+    write(tmp_path, "etc/cdi/c\nd.json", b'{"kind": "a/b", "devices": []}')
+    facts = probe_soon(tmp_path)
+    assert (facts.cdi, len(facts.notes)) == ((), 3)
+    assert all(note.isprintable() for note in facts.notes)
+
+
+def test_numbers_that_no_machine_has_cost_their_facts(tmp_path):
+    for path, text in {
+        "sys/class/drm/card0/device/vendor": "0x1002", "sys/class/drm/card0/device/device": "0x744c",
+        "sys/class/drm/card0/device/mem_info_vram_total": str(2**64 - 1),
+        "sys/class/drm/card0/device/mem_info_gtt_total": "9" * 5000, "proc/meminfo": f"MemTotal: {2**63 - 1} kB",
+    }.items():  # fmt: skip
+        write(tmp_path, path, text.encode())
+    facts = probe_soon(tmp_path)
+    assert [(gpu.vram_bytes, gpu.shared_bytes) for gpu in facts.gpus] == [(None, None)]
+    assert (facts.memory_bytes, len(facts.notes)) == (None, 2)
+
+
 def test_large_specs_are_read_as_far_as_any_machine_needs(tmp_path):
     nodes = "".join(f"    - path: /dev/x{number}\n" for number in range(100_000))
     text = f"kind: nvidia.com/gpu\ndevices:\n- name: all\n  containerEdits:\n    deviceNodes:\n{nodes}"
@@ -356,6 +424,13 @@ def test_files_that_this_user_may_not_read_cost_their_facts():
         root = folder / "host"
         shutil.copytree(HOSTS / "amd-and-nvidia", root, symlinks=True)
         folder.chmod(0o755)
+        # As somebody else one may not even be able to import, or to enter folders that were made under a strict umask.
+        probe_soon(root)
+        for place, _, files in os.walk(root):
+            os.chmod(place, 0o755)
+            for file in files:
+                if not os.path.islink(f"{place}/{file}"):
+                    os.chmod(f"{place}/{file}", 0o644)
         closed = ["proc/driver/nvidia/version", "etc/cdi/nvidia.yaml", "proc/meminfo"]
         for path in closed:
             (root / path).chmod(0)

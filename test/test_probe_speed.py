@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -108,11 +109,15 @@ class _Indented(yaml.SafeDumper):
 
 # Links.
 
+CONTENT = "a file"
 PARTS = st.sampled_from(["a", "b", "c", "..", "."])
 PATHS = st.lists(PARTS, min_size=1, max_size=5).map("/".join)
 
 
-@given(st.lists(st.tuples(PATHS, PATHS | PATHS.map(lambda path: f"/{path}") | st.none()), max_size=8), PATHS)
+@given(
+    st.lists(st.tuples(PATHS, PATHS | PATHS.map(lambda path: f"/{path}") | st.none() | st.just(CONTENT)), max_size=8),
+    PATHS,
+)
 def test_links_lead_where_the_kernel_says(tmp_path_factory: pytest.TempPathFactory,
                                           made: list[tuple[str, str | None]], asked: str) -> None:  # fmt: skip
     root = tmp_path_factory.mktemp("root")
@@ -127,21 +132,35 @@ def test_links_lead_where_the_kernel_says(tmp_path_factory: pytest.TempPathFacto
             os.makedirs(os.path.dirname(place), exist_ok=True)
             if target is None:
                 os.mkdir(place)
+            elif target == CONTENT:
+                Path(place).write_text(CONTENT)
             else:
                 os.symlink(target, place)
         except OSError:
             continue
     tree = Tree(str(root))
-    real = os.path.realpath(root / asked)
     found = tree.locate(asked)
+    try:
+        expected: os.stat_result | None = os.stat(f"{root}/{asked}")
+    except OSError:  # also a/missing/.. and file/.., which realpath would shorten
+        expected = None
     if found is None:
         # It led out of the folder, if only on its way.
-        assert ".." in asked or any(target and (target[0] == "/" or ".." in target) for _, target in made)
-    elif os.path.lexists(real):
-        assert found == real
-        assert f"{found}/".startswith(f"{root}/")
+        assert (
+            expected is None
+            or ".." in asked
+            or any(target and (target[0] == "/" or ".." in target) for _, target in made)
+        )
+    elif expected is None:
+        assert not tree.exists(asked)
     else:
-        assert not os.path.exists(found)
+        assert os.path.samestat(os.lstat(found), expected)
+        assert found == os.path.realpath(f"{root}/{asked}")
+        assert f"{found}/".startswith(f"{root}/")
+    # What is opened is what the kernel opens.
+    assert tree.read(asked) in ((None,) if expected is None or not stat.S_ISREG(expected.st_mode) else (None, CONTENT))
+    if found is not None and expected is not None and stat.S_ISREG(expected.st_mode):
+        assert tree.read(asked) == CONTENT
 
 
 def test_an_own_file_that_is_a_link_is_read(tmp_path: Path) -> None:

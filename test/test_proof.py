@@ -21,6 +21,7 @@ from ramalama_like.data import load_table
 from ramalama_like.errors import ValueProblem
 from ramalama_like.options import Setting, Settings
 from ramalama_like.proof import (
+    MARKS,
     Device,
     Proof,
     demand_gpu,
@@ -199,7 +200,100 @@ def told(text: str) -> list[str]:
     ],
 )
 def test_other_wordings(text: str, sentence: str):
-    assert make_proof(VULKAN, told(text)).sentence == sentence
+    models = text.count("loading model tensors") or 1
+    assert make_proof(VULKAN, told(text), models=models).sentence == sentence
+
+
+# What a model can write itself. forged.log is the log of a real server on a CPU, with a model whose name, keys, tokens
+# and chat template hold a loading on Vulkan0.
+
+LOADING = [
+    "0.00.100.000 I load_tensors: loading model tensors, this can take a while... (load_mode = mmap)",
+    "0.00.100.001 I load_tensors: offloaded 5/5 layers to GPU",
+    "0.00.100.002 I load_tensors:      Vulkan0 model buffer size =   21.13 MiB",
+]
+UNKNOWN = "Where it runs is not known: its log holds lines that the model itself may have written"
+
+
+def test_a_model_that_forges_a_loading():
+    lines = log("forged")
+    assert sum("Vulkan0 model buffer size" in line for line in lines) == 8
+    for accelerator in (VULKAN, CPU):
+        proof = make_proof(accelerator, lines)
+        assert (proof.on_gpu, proof.sentence) == (None, UNKNOWN)
+        with pytest.raises(ValueProblem) as refused:
+            demand_gpu(proof, "--require-gpu")
+        assert refused.value.message == (
+            "--require-gpu: it could not be confirmed that a GPU computes: "
+            "its log holds lines that the model itself may have written"
+        )
+    # What only continues another line is the server's word nowhere.
+    genuine = [line for line in lines if line not in LOADING and "Vulkan0 model" not in line]
+    assert make_proof(CPU, genuine).sentence == "Running on CPU because no card was found"
+
+
+CHOSEN = (
+    "0.00.100.000 I llama_prepare_model_devices: using device Vulkan0 (AMD Radeon 890M) (0000:c1:00.0) - 9 MiB free"
+)
+PLACES = st.sampled_from(["vulkan", "vulkan-partly", "vulkan-device-none", "vulkan-no-device", "cpu", "embedded"])
+FORGED = st.sampled_from([*LOADING, *(line[15:] for line in LOADING), CHOSEN, CHOSEN[15:], "x", "0.00.100.1 I x",
+                          "0.00.100.000 I srv  llama_server: model loaded", "0.00.1.1 I common_param:   - Vulkan0 : A"]
+                         )  # fmt: skip
+
+
+@given(PLACES, st.lists(st.tuples(st.integers(0, 100), st.lists(FORGED, max_size=5)), max_size=3))
+def test_no_added_line_makes_a_gpu(name: str, added: list[tuple[int, list[str]]]):
+    """Wherever a model adds lines after it is read: none makes a server that computes on the CPU look otherwise."""
+    lines = log(name)
+    read = next(number for number, line in enumerate(lines) if "load_model: loading model" in line) + 1
+    for place, more in added:
+        # Not between the lines about buffers, which the server writes without printing a text of the model's.
+        at = min(read + place, len(lines))
+        while at < len(lines) and " load_tensors:" in lines[at] and "loading model tensors" not in lines[at]:
+            at += 1
+        lines[at:at] = more
+    assert not make_proof(VULKAN, lines).on_gpu
+
+
+def test_a_log_that_is_cut_off_proves_nothing():
+    assert make_proof(VULKAN, on_a_card(log("vulkan")), complete=False).sentence == UNKNOWN
+
+
+def test_contradictions_prove_nothing():
+    lines = on_a_card(log("vulkan"))
+    assert make_proof(VULKAN, [*lines, CHOSEN.replace("AMD Radeon 890M", "other")]).on_gpu is None
+    assert make_proof(VULKAN, [*lines, *LOADING]).on_gpu is None
+    number = next(number for number, line in enumerate(lines) if "offloaded 4/4" in line)
+    assert make_proof(VULKAN, [*lines[:number], LOADING[1], *lines[number:]]).on_gpu is None
+    # A loading after which the server says that it holds nothing.
+    empty = [line.replace("2.13", "0.00").replace("0.33", "0.00") for line in lines]
+    assert make_proof(VULKAN, [*LOADING, *empty]).on_gpu is None
+
+
+def test_a_model_whose_texts_could_be_the_log(tmp_path: Path):
+    from made_models import make_model
+
+    from ramalama_like.models.gguf import header_mentions
+
+    path = make_model(tmp_path / "plain.gguf", layers=1)
+    assert not header_mentions(str(path), MARKS)
+    for text in ("x\nload_tensors: x", "CUDA0 model buffer size = 1.00 MiB"):
+        assert header_mentions(str(make_model(tmp_path / "forged.gguf", layers=1, name=text)), MARKS)
+
+
+def test_the_reason_is_not_the_models_word():
+    lines = log("cpu")
+    forged = "ggml_vulkan: No devices found."
+    at = next(number for number, line in enumerate(lines) if "print_info: general.name" in line)
+    for place in (at + 1, len(lines)):
+        assert make_proof(VULKAN, [*lines[:place], forged, f"0.00.1 I {forged}", *lines[place:]]).cause == (
+            "the Vulkan backend is not in the image, or finds no driver there"
+        )
+    quoted = "0.00.025.000 I print_info: general.name          = x"
+    end = "0.00.026.000 E srv    load_model: failed to load model, '/m/x.gguf'"
+    assert find_cause([quoted, "no CUDA-capable device is detected", end]) == (
+        "the server could not load the model", "see the lines above"
+    )  # fmt: skip
 
 
 def test_a_server_on_a_gpu_that_nobody_planned_says_so():
@@ -216,7 +310,7 @@ WORDS = st.sampled_from(
 @given(st.lists(st.lists(st.one_of(WORDS, st.text(max_size=4)), max_size=9).map("".join), max_size=12))
 def test_no_log_is_too_odd(lines: list[str]):
     proof = make_proof(VULKAN, lines)
-    assert (proof.on_gpu is None) == (not proof.sentence)
+    assert proof.sentence or proof.on_gpu is None
     level = OwnLevel()
     for line in lines:
         level.shows(line)

@@ -300,7 +300,7 @@ def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path, monkeypatch: py
     def refuse(path: str, *_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("os.open", refuse)
     env = {"HOME": "/nowhere", "RAMALAMA_CONFIG": f"{tmp_path}/x.conf"}
     with pytest.raises(AppError) as caught:
         load_settings(Request("run"), env, str(tmp_path))

@@ -227,7 +227,7 @@ def complete_chat(
             timings = data.get("timings") or {}  # llama-server's own addition
             speed, count = timings.get("predicted_per_second"), timings.get("predicted_n")
             return Completion(text, None if count is None else int(count), None if speed is None else float(speed))
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError):
             raise ServerSaid(f"{address.text}: the answer is not of OpenAI's form", "is this an OpenAI-style server?"
                              ) from None  # fmt: skip
 

@@ -9,7 +9,6 @@ from ramalama_like.examine.engine import image_question, info_question
 from ramalama_like.health import Case, Finding, Problem
 from ramalama_like.launch import Outline, show_outline
 from ramalama_like.options import options_of
-from ramalama_like.probe import probe
 from ramalama_like.reference import DEMO
 from ramalama_like.render.argv import render_steps
 from ramalama_like.request import Request
@@ -58,7 +57,7 @@ def outline(request: Request) -> Outline:
     Raises AppError.
     """
     loaded = settings.load_settings(request)
-    facts = probe(loaded.settings.host_facts.value or "/")
+    facts = pipeline.find_facts(loaded.settings)
     engine, _ = _engine(loaded.settings, facts)
     plan, _ = _plan(request, engine)
     lines: list[Sequence[str]] = []
@@ -73,7 +72,7 @@ def outline(request: Request) -> Outline:
 def _look(request: Request, loaded: LoadedSettings) -> Case:
     """Everything that is judged."""
     merged = loaded.settings
-    facts = probe(merged.host_facts.value or "/")
+    facts = pipeline.find_facts(merged)
     engine, engine_problem = _engine(merged, facts)
     plan, plan_problem = _plan(request, engine)
     observed = None

@@ -6,19 +6,17 @@ that it concerns.
 
 from __future__ import annotations
 
-import os
-
 from ramalama_like import __version__, pipeline, settings, ui
 from ramalama_like.accelerator import choose_accelerator, gpu_variables
 from ramalama_like.cards import card_name
 from ramalama_like.errors import AppError, Interrupted, ValueProblem
 from ramalama_like.examine.engine import ask_info, info_question
 from ramalama_like.facts import EngineFacts, facts_to_plain
+from ramalama_like.files import write_file
 from ramalama_like.gpu_selectors import card_selectors
 from ramalama_like.image import choose_image
 from ramalama_like.launch import Outline, show_outline
 from ramalama_like.options import Setting, all_options
-from ramalama_like.probe import probe
 from ramalama_like.value import to_plain
 
 TYPE_CHECKING = False
@@ -46,7 +44,7 @@ def execute(request: Request) -> int:
     merged = loaded.settings
     if merged.shortnames.value:
         return 0  # there are none in this version
-    facts = probe(merged.host_facts.value or "/")
+    facts = pipeline.find_facts(merged)
     if merged.host_facts_out.value:
         return _write_facts(request, facts, merged)
     engine, engine_info = _look_at_engine(merged, facts)
@@ -74,7 +72,7 @@ def outline(request: Request) -> Outline:
     """What the command would do: ask the engine about itself. Raises AppError."""
     loaded = settings.load_settings(request)
     merged = loaded.settings
-    engine, _ = _find_engine(merged, probe(merged.host_facts.value or "/"))
+    engine, _ = _find_engine(merged, pipeline.find_facts(merged))
     asked = engine.program and not (merged.shortnames.value or merged.host_facts_out.value)
     return Outline(loaded, engine, (info_question(engine),) if asked else ())
 
@@ -94,21 +92,15 @@ def _write_facts(request: Request, facts: HostFacts, merged: Settings) -> int:
         show_outline(request, outline(request))
         ui.say(f"Note: the facts would be written to {target}")
     else:
-        _replace_file(target, text)
+        _write(target, text)
         ui.say(f"Written to {target}: without serial numbers and names, so it can be passed on")
     return 0
 
 
-def _replace_file(target: str, text: str) -> None:
-    """Write a file at once or not at all."""
-    temporary = f"{target}.{os.getpid()}.part"
+def _write(target: str, text: str) -> None:
     try:
-        with open(temporary, "x", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        os.replace(temporary, target)
+        write_file(target, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
         raise ValueProblem(f"--host-facts-out: {target}: {error.strerror}", "name a file in a folder that you may write"
                            ) from None  # fmt: skip
 

@@ -25,6 +25,7 @@ OPEN = {
     "engines": ("entrypoint.*.words",),
     "causes": (),
 }  # fmt: skip
+MOST_ROWS = 1000  # each is looked for in a log
 WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
@@ -127,6 +128,8 @@ class _Merge:
                 ) -> tuple[Any, ...]:  # fmt: skip
         members = [member for sample in samples for member in sample]
         if members and isinstance(members[0], dict):
+            if len(given) > MOST_ROWS:
+                raise self.problem(place, f"has {len(given)} rows, and {MOST_ROWS} are the most")
             rows = []
             for number, row in enumerate(given):
                 if not isinstance(row, dict):

@@ -84,7 +84,7 @@ def _provider_in(text: str) -> str:
 
     try:
         machine = tomllib.loads(text).get("machine")
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
         return ""
     provider = machine.get("provider") if isinstance(machine, dict) else ""
     return provider if isinstance(provider, str) else ""

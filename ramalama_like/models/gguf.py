@@ -15,7 +15,7 @@ from ramalama_like.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from mmap import mmap
 
 _STRING, _ARRAY = 8, 9
@@ -56,6 +56,7 @@ class GgufHeader:
     size_bytes: int
     arrays: Mapping[str, tuple[int, ...]] = {}  # short arrays of whole numbers, such as one for each layer
     tensors: tuple[tuple[str, int], ...] = ()  # name and bytes of each, in the order of the file
+    header_bytes: int = 0  # how long the header is: all texts stand in it
 
     def text(self, key: str) -> str:
         """A text of the metadata; empty where it is missing or no text."""
@@ -75,6 +76,18 @@ class GgufHeader:
 
 def read_gguf(path: str) -> GgufHeader:
     """Read the header of ``path``. Raises ValueProblem where the file cannot be used as a model, saying why."""
+    with _opened(path) as data:
+        return _read(path, data, len(data))
+
+
+def header_mentions(path: str, texts: Sequence[str]) -> bool:
+    """Whether one of ``texts`` stands anywhere in the header: in a name, a value, a token. Raises as ``read_gguf``."""
+    with _opened(path) as data:
+        end = _read(path, data, len(data)).header_bytes
+        return any(data.find(text.encode(), 0, end) >= 0 for text in texts)
+
+
+def _opened(path: str) -> mmap:
     try:
         # Without blocking, since a pipe would otherwise wait for somebody to write into it.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -84,14 +97,12 @@ def read_gguf(path: str) -> GgufHeader:
         status = os.fstat(descriptor)
         if not S_ISREG(status.st_mode):
             raise ValueProblem(f"{path}: not a file", "give the path of a GGUF file")
-        size = status.st_size
-        if not size:
+        if not status.st_size:
             raise ValueProblem(f"{path}: the file is empty", "download the model again")
         from mmap import ACCESS_READ, mmap
 
         try:
-            with mmap(descriptor, 0, access=ACCESS_READ) as data:
-                return _read(path, data, size)
+            return mmap(descriptor, 0, access=ACCESS_READ)
         except OSError as error:
             raise ValueProblem(f"{path}: cannot be read: {error.strerror}") from None
     finally:
@@ -151,12 +162,12 @@ def _parse(path: str, data: mmap | bytes, size: int) -> GgufHeader:
         if key_count > _MOST_KEYS or tensor_count > _MOST_TENSORS:
             raise ValueProblem(f"{path}: the header is damaged", "download the model again")
         metadata, arrays, position = _read_metadata(data, 24, key_count)
-        tensors, needed = _read_tensors(data, position, tensor_count, _alignment(metadata), size)
+        tensors, needed, position = _read_tensors(data, position, tensor_count, _alignment(metadata), size)
     except struct_error as problem:
         raise IndexError(str(problem)) from None
     except (_DamagedError, OverflowError):
         raise _damaged(path) from None
-    return GgufHeader(version, metadata, tensor_count, needed, size, arrays, tensors)
+    return GgufHeader(version, metadata, tensor_count, needed, size, arrays, tensors, position)
 
 
 def _other_format(magic: bytes) -> str:
@@ -238,12 +249,13 @@ def _skip_array(data: mmap | bytes, position: int, element: int, count: int) -> 
 
 def _read_tensors(
     data: mmap | bytes, position: int, count: int, alignment: int, size: int
-) -> tuple[tuple[tuple[str, int], ...], int | None]:
-    """Each tensor's name and bytes, and the size that the file must have (None where a type is unknown)."""
+) -> tuple[tuple[tuple[str, int], ...], int | None, int]:
+    """Each tensor's name and bytes, the size that the file must have (None where a type is unknown), and where the
+    descriptions end."""
     from struct import unpack_from
 
     if not count:
-        return (), position  # no data follows, so nothing has to be aligned: a first part may be like this
+        return (), position, position  # no data follows, so nothing has to be aligned: a first part may be like this
     tensors: list[tuple[str, int]] = []
     offsets: list[int] = []
     end: int | None = 0
@@ -270,8 +282,8 @@ def _read_tensors(
         offsets.append(offset)
     start = -(-position // alignment) * alignment
     if end is None:
-        return _with_gaps(tensors, offsets, max(0, size - start)), None
-    return tuple(tensors), start + end
+        return _with_gaps(tensors, offsets, max(0, size - start)), None, position
+    return tuple(tensors), start + end, position
 
 
 def _with_gaps(tensors: list[tuple[str, int]], offsets: list[int], end: int) -> tuple[tuple[str, int], ...]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
+from errno import EINVAL, ENXIO
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.facts import HostFacts, facts_from_plain
+from ramalama_like.files import read_file
 from ramalama_like.probe.accel import probe_npus
 from ramalama_like.probe.boards import probe_ascend_driver, probe_board, probe_jetson
 from ramalama_like.probe.cdi import parse_json, probe_cdi
@@ -22,6 +24,8 @@ from ramalama_like.probe.nvidia import probe_nvidia_driver
 from ramalama_like.probe.pci import probe_pci
 from ramalama_like.probe.tree import Tree
 from ramalama_like.value import replace
+
+LARGEST_FACTS = 16 * 1024 * 1024  # bytes of JSON
 
 
 def probe(root: str = "/") -> HostFacts:
@@ -108,14 +112,19 @@ def _in_container(tree: Tree) -> str:
     return "container" if tree.exists("run/.containerenv") or tree.exists(".dockerenv") else ""
 
 
+def check_root(root: str) -> None:
+    """Raise ValueProblem for a folder that stands for no machine: nothing could be known, and all would be decided."""
+    if root and os.path.isdir(root) and not any(os.path.isdir(f"{root}/{name}") for name in ("proc", "sys", "dev")):
+        raise ValueProblem(f"host facts: {root} holds no proc, sys or dev", "give a folder that stands for /")
+
+
 def _load(path: str) -> HostFacts:
     hint = "Give a folder that stands for /, or a JSON file of facts."
-    if os.path.exists(path) and not os.path.isfile(path):  # a pipe would be waited for
-        raise ValueProblem(f"host facts: {path} is neither a folder nor a file", hint)
     try:
-        with open(path, encoding="utf-8") as file:
-            data = parse_json(file.read(16 * 1024 * 1024))
+        data = parse_json(read_file(path, LARGEST_FACTS).decode("utf-8-sig"))
     except OSError as error:
+        if error.errno in (EINVAL, ENXIO):  # a pipe, a device, a socket
+            raise ValueProblem(f"host facts: {path} is neither a folder nor a file", hint) from None
         raise ValueProblem(f"host facts: {path}: {error.strerror or error}", hint) from None
     except ValueError as error:
         raise ValueProblem(f"host facts: {path} is not JSON: {error}", hint) from None

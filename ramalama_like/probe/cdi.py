@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from ramalama_like.facts import CdiSpec
+from ramalama_like.facts import CdiSpec, is_device_name, is_node_path
 from ramalama_like.probe.tree import LARGE
 
 TYPE_CHECKING = False
@@ -23,6 +23,7 @@ JSON_SPACE = " \t\r\n"
 # PyYAML reads a megabyte in seconds. Specs of generators, which need no PyYAML, may be as large as any.
 LARGEST_ODD_YAML = 128 * 1024
 MOST_SPECS, MOST_NODES = 64, 4096  # a card has some ten nodes
+MOST_DEVICES, MOST_LOOKS = 4096, 100_000  # with YAML's aliases a short text may name the same nodes again and again
 # What fills a spec and is not looked at here: its lines are passed over.
 PASSED_OVER = ("hooks:", "mounts:", "env:")
 
@@ -44,6 +45,9 @@ def probe_cdi(tree: Tree) -> tuple[CdiSpec, ...]:
             tree.note(folder, f"holds more than {MOST_SPECS} specifications")
         for name in names[:MOST_SPECS]:
             path = f"{folder}/{name}"
+            if not name.isprintable():
+                tree.note(f"{folder}/{name!a}", "is no device specification: its name is not printable")
+                continue
             text = tree.read(path, LARGE)
             if text is None:
                 continue
@@ -276,19 +280,46 @@ def _spec(tree: Tree, path: str, data: object) -> CdiSpec | None:
     if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
         tree.note(path, "is no device specification: it names no kind")
         return None
-    devices = [device for device in _list(data.get("devices")) if isinstance(device, dict)]
-    # PyYAML makes a number of an unquoted 0; engines refuse such a file, so the name does not count.
-    names = [device["name"] for device in devices if isinstance(device.get("name"), str)]
-    nodes: list[str] = []
-    for edits in (data.get("containerEdits"), *(device.get("containerEdits") for device in devices)):
-        for node in _list(edits.get("deviceNodes")) if isinstance(edits, dict) else ():
-            if isinstance(node, dict):
-                where = node.get("hostPath") or node.get("path")
-                if isinstance(where, str) and where.startswith("/"):
-                    nodes.append(where)
-    nodes = list(dict.fromkeys(nodes))[:MOST_NODES]
+    if not is_device_name(data["kind"]):
+        tree.note(path, "is no device specification: its kind is no name")
+        return None
+    looks = [MOST_LOOKS]
+    found = _nodes(data, looks)
+    if found is None:
+        tree.note(path, "is no device specification: it has a path that no node can have")
+        return None
+    names: list[str] = []
+    for device in _list(data.get("devices"))[:MOST_DEVICES]:
+        if not isinstance(device, dict):
+            continue
+        own, name = _nodes(device, looks), device.get("name")
+        # PyYAML makes a number of an unquoted 0; engines refuse such a file, so the name does not count.
+        if not isinstance(name, str):
+            found.update(own or {})
+        elif own is None or not is_device_name(name):
+            tree.note(path, f"has a device that cannot be used: {ascii(name)[:80]}")
+        else:
+            names.append(name)
+            found.update(own)
+    nodes = list(found)[:MOST_NODES]
     missing = [node for node in nodes if not tree.exists(node.lstrip("/"))]
     return CdiSpec(data["kind"], tuple(names), f"/{path}", tuple(nodes), tuple(missing))
+
+
+def _nodes(item: dict[str, Any], looks: list[int]) -> dict[str, None] | None:
+    """The nodes of a device, or those of all; None where one of them could not even be named to an engine."""
+    edits = item.get("containerEdits")
+    found: dict[str, None] = {}
+    for node in _list(edits.get("deviceNodes")) if isinstance(edits, dict) else ():
+        looks[0] -= 1
+        if looks[0] < 0:
+            break
+        where = (node.get("hostPath") or node.get("path")) if isinstance(node, dict) else None
+        if isinstance(where, str) and where.startswith("/"):
+            if not is_node_path(where):
+                return None
+            found[where] = None
+    return found
 
 
 def _list(item: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ramalama_like.facts import MOST_BYTES
 from ramalama_like.probe.tree import to_number
 
 TYPE_CHECKING = False
@@ -52,6 +53,7 @@ def probe_memory(tree: Tree) -> int | None:
         limit = to_number(tree.word(file))
         if limit:
             found.append(limit)
+    found = [limit for limit in found if limit <= MOST_BYTES]
     return min(found) if found else None
 
 

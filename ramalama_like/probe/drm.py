@@ -52,8 +52,8 @@ def probe_drm(tree: Tree) -> tuple[DrmCard, ...]:
                 name=tree.word(f"{folder}/product_name"),
                 card_node=_node(tree, f"card{number}"),
                 render_node=_node(tree, f"renderD{render[0]}") if render else "",
-                vram_bytes=tree.number(f"{folder}/mem_info_vram_total"),
-                shared_bytes=tree.number(f"{folder}/mem_info_gtt_total"),
+                vram_bytes=tree.size(f"{folder}/mem_info_vram_total"),
+                shared_bytes=tree.size(f"{folder}/mem_info_gtt_total"),
             )
         )
     taken = {card.render_node for card in cards}
@@ -84,8 +84,8 @@ def _join_render(tree: Tree, cards: list[DrmCard], node: str, folder: str) -> No
             driver,
             name=tree.word(f"{folder}/product_name"),
             render_node=node,
-            vram_bytes=tree.number(f"{folder}/mem_info_vram_total"),
-            shared_bytes=tree.number(f"{folder}/mem_info_gtt_total"),
+            vram_bytes=tree.size(f"{folder}/mem_info_vram_total"),
+            shared_bytes=tree.size(f"{folder}/mem_info_gtt_total"),
         )
     )
 

@@ -7,6 +7,7 @@ import os
 from ramalama_like.data import load_table
 from ramalama_like.errors import EngineError
 from ramalama_like.facts import EngineFacts
+from ramalama_like.files import read_file, write_file
 from ramalama_like.process import capture
 
 TYPE_CHECKING = False
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 ENGINES = ("podman", "docker")
 LONGEST_ANSWER_S = 10.0
+LARGEST_CACHE = 1 << 20
 
 
 def probe_engine(
@@ -83,7 +85,7 @@ def parse_version(text: str) -> tuple[int, ...]:
             numbers = []
             for part in word.split("."):
                 digits = part[: len(part) - len(part.lstrip("0123456789"))]
-                if not digits:
+                if not 0 < len(digits) < 10:  # a commit or worse, no number of a version
                     break
                 numbers.append(int(digits))
                 if digits != part:
@@ -102,10 +104,7 @@ def remember_engine(path: str, text: str, cache_dir: str) -> None:
     target = _cache_file(cache_dir)
     try:
         os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
-        temporary = f"{target}.{os.getpid()}"
-        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write("".join(f"{line}\n" for line in lines))
-        os.replace(temporary, target)
+        write_file(target, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
     except OSError:
         return
 
@@ -130,8 +129,7 @@ def _cached(cache_dir: str, path: str) -> str:
 
 def _cache_lines(cache_dir: str) -> list[str]:
     try:
-        with open(_cache_file(cache_dir), encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().splitlines()
+        return read_file(_cache_file(cache_dir), LARGEST_CACHE).decode("utf-8", "surrogateescape").split("\n")[:-1]
     except OSError:
         return []
 

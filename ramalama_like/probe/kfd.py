@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ramalama_like.facts import KfdNode
+from ramalama_like.facts import MOST, MOST_BYTES, KfdNode
 from ramalama_like.probe.tree import to_number
 
 TYPE_CHECKING = False
@@ -14,6 +14,7 @@ FOLDERS = ("sys/class/kfd/kfd/topology/nodes", "sys/devices/virtual/kfd/kfd/topo
 # The keys that are read, of some forty.
 KEYS = frozenset(("simd_count", "gfx_target_version", "drm_render_minor", "unique_id", "location_id", "domain",
                   "heap_type", "size_in_bytes"))  # fmt: skip
+ALL_BITS = (1 << 64) - 1
 FRAME_BUFFER = (1, 2)  # heap types: visible to the CPU, or not
 
 
@@ -57,7 +58,8 @@ def _properties(tree: Tree, path: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for line in (tree.read(path) or "").splitlines():
         key, _, text = line.partition(" ")
-        number = to_number(text) if key in KEYS else None
+        most = ALL_BITS if key == "unique_id" else MOST
+        number = to_number(text, most=most) if key in KEYS else None
         if number is not None:
             found[key] = number
     return found
@@ -77,4 +79,4 @@ def _memory(tree: Tree, folder: str) -> int | None:
         properties = _properties(tree, f"{folder}/{bank}/properties")
         if properties.get("heap_type") in FRAME_BUFFER:
             total += properties.get("size_in_bytes", 0)
-    return total or None
+    return total if 0 < total <= MOST_BYTES else None

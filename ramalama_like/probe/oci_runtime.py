@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ramalama_like.data import load_table
+from ramalama_like.files import read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ def _drop_ins(folder: str) -> list[str]:
 
 def _named_in(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read(LARGEST)
+        text = read_file(path, LARGEST).decode("utf-8", "replace")
     except OSError:
         return ""
     if "runtime" not in text:
@@ -63,7 +63,7 @@ def _named_in(path: str) -> str:
 
     try:
         engine = tomllib.loads(text).get("engine", {})
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # ValueError: also a number of thousands of digits
         return ""
     named = engine.get("runtime", "") if isinstance(engine, dict) else ""
     return named if isinstance(named, str) else ""

@@ -18,15 +18,17 @@ def probe_private(root: str, home: str) -> Private:
     homes = {home}
     for folder in {"/", root} if os.path.isdir(root) else {"/"}:
         tree = Tree(folder)
-        names.add(tree.word("etc/hostname"))
+        names |= {
+            tree.word(file) for file in ("etc/hostname", "proc/sys/kernel/hostname", "proc/sys/kernel/domainname")
+        }
         for line in (tree.read("etc/passwd", LARGE) or "").splitlines():
             fields = line.split(":")
             number = to_number(fields[2]) if len(fields) > 5 else None
             if number is not None and (FIRST_PERSON <= number != NOBODY or number == os.geteuid()):
-                names.add(fields[0])
+                names |= {fields[0], fields[4].partition(",")[0].strip()}  # the account, and the person
                 homes.add(fields[5])
-    names |= {name.partition(".")[0] for name in names}
+    names |= {part for name in names for part in (name.partition(".")[0], name.partition(".")[2])}
     return Private(
-        tuple(sorted(name for name in names if name not in ("", "root", "localhost"))),
+        tuple(sorted(name for name in names if name not in ("", "root", "localhost", "(none)"))),
         tuple(sorted(path for path in homes if len(path.strip("/")) > 1)),
     )

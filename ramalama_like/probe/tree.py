@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from errno import ELOOP
 
+from ramalama_like.facts import MOST, MOST_BYTES
+
 SMALL = 64 * 1024  # more than any file of sysfs and proc that is read here
 PAGE = 4096  # a file of sysfs has no more
 LARGE = 4 * 1024 * 1024  # a CDI spec of a machine with 16 cards has about 1 MiB
@@ -23,6 +25,7 @@ class Tree:
         self.notes: list[str] = []
         self._base = "/" if self.real else os.path.realpath(root) + "/"
         self._folders: dict[str, str | None] = {"": self._base[:-1]}
+        self._walked: dict[str, bool] = {}  # folders that something led back from
         self._steps: dict[str, str | None] = {}  # where each folder, file or link really is
 
     def read(self, path: str, limit: int = SMALL) -> str | None:
@@ -86,6 +89,14 @@ class Tree:
             self.note(path, "does not hold a number")
         return found
 
+    def size(self, path: str) -> int | None:
+        """The number of bytes that a file tells, or None, also for more than any machine has."""
+        found = self.number(path)
+        if found is not None and found > MOST_BYTES:
+            self.note(path, "does not hold a number")
+            return None
+        return found
+
     def word(self, path: str) -> str:
         """The first line of a file without surrounding space; empty where there is none."""
         text = self.read(path)
@@ -136,10 +147,11 @@ class Tree:
 
         os.path.realpath would look at every folder again for each file: most of the time that probing took.
         """
-        if name in ("", "."):
-            return above
-        if name == "..":
-            return self._inside(path, above.rpartition("/")[0])
+        if name in ("", ".", ".."):
+            # The kernel goes nowhere from what is missing or no folder, not even back.
+            if not self._is_folder(above):
+                return None
+            return self._inside(path, above.rpartition("/")[0]) if name == ".." else above
         here = f"{above}/{name}"
         if here in self._steps:
             return self._steps[here]
@@ -152,6 +164,8 @@ class Tree:
         else:
             if target.startswith("/") or links > 40:
                 found = self._inside(path, os.path.realpath(here))
+                if found is not None and os.path.exists(found) and not os.path.exists(here):
+                    found = None  # a/missing/../b is b only in writing
             else:
                 found = self._follow(path, above, target, links + 1)
         self._steps[here] = found
@@ -173,6 +187,11 @@ class Tree:
             above = where
         return self._step(path, above, name, links)
 
+    def _is_folder(self, here: str) -> bool:
+        if here not in self._walked:
+            self._walked[here] = os.path.isdir(here)
+        return self._walked[here]
+
     def _inside(self, path: str, here: str) -> str | None:
         if f"{here}/".startswith(self._base):
             return here
@@ -190,16 +209,17 @@ class Tree:
             self.note(path, f"cannot be read: {error.strerror or error}")
 
 
-def to_number(text: str, base: int = 10) -> int | None:
-    """A number that fits 64 bits, or None. Python's own grammar is wider: it takes 1_000 and Arabic digits."""
+def to_number(text: str, base: int = 10, most: int = MOST) -> int | None:
+    """A number up to ``most``, or None. Python's own grammar is wider: it takes 1_000 and Arabic digits."""
     text = text.strip()
     digits = text[2:] if base == 16 and text.startswith(("0x", "0X")) else text
     if not 0 < len(digits) <= 20 or not digits.isascii() or not digits.isalnum():
         return None
     try:
-        return int(digits, base)
+        number = int(digits, base)
     except ValueError:
         return None
+    return number if number <= most else None
 
 
 def pci_address(text: str) -> str:

@@ -21,6 +21,9 @@ REPORT = ("-lv", "4")
 OWN_LEVELS = ("-v", "--verbose", "--log-verbose", "-lv", "--verbosity", "--log-verbosity", "--log-disable",
               "--log-jsonl")  # fmt: skip
 
+# How options begin that name a draft model.
+DRAFTS = ("--model-draft", "-md", "--spec-draft-model", "--spec-draft-hf", "-hfd", "-hfrd", "--hf-repo-draft")
+
 # Options that a program has no use for; said on stderr when they were given all the same.
 MEANINGLESS = {
     "bench": ("ctx_size", "temp", "seed", "port", "host"),
@@ -77,6 +80,11 @@ def make_server_command(
     if settings.max_tokens.value:
         command += ["-n", str(settings.max_tokens.value)]
     return (*command, *settings.runtime_args.value)
+
+
+def loads_draft(command: Sequence[str]) -> bool:
+    """Whether a command line of llama-server has it load a second model, which guesses for the first."""
+    return any(argument.startswith(DRAFTS) for argument in command)
 
 
 def asks_report(settings: Settings) -> bool:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import os
 import re
+from pathlib import Path
 
 import pytest
+from made_models import make_model
 
 from engine.test_commands import User, port, user  # noqa: F401 - fixtures
 
@@ -95,6 +97,23 @@ def test_a_driver_without_a_gpu(user: User, port: int) -> None:  # noqa: F811
     assert (done.returncode, done.stdout) == (22, "")
     assert told(done.stderr)[1] == f"Running on CPU because {NO_GPU}"
     assert told(done.stderr)[2] == f"Error: --require-gpu: no GPU computes: {NO_GPU}"
+
+
+def test_a_model_cannot_say_that_it_is_on_a_gpu(user: User, port: int, tmp_path: Path) -> None:  # noqa: F811
+    needs(user, DRIVERLESS)
+    loading = ("load_tensors: loading model tensors", "load_tensors:      Vulkan0 model buffer size =    28.00 MiB")
+    name = "\n".join(["x", *(f"0.00.100.000 I {line}" for line in loading)])
+    model = make_model(tmp_path / "forged.gguf", layers=1, name=name)
+    tmp_path.chmod(0o755)
+    line = ("serve", "-d", str(model), "--port", str(port), "--backend", "vulkan", "--image", DRIVERLESS)
+    done = user.types(*line, "--require-gpu")
+    assert (done.returncode, done.stdout) == (22, "")
+    why = "its log holds lines that the model itself may have written"
+    assert told(done.stderr)[1:] == [
+        f"Where it runs is not known: {why}",
+        f"Error: --require-gpu: it could not be confirmed that a GPU computes: {why}",
+        "Hint: use a model from a source that you trust",
+    ]
 
 
 def test_bench_that_requires_a_gpu(user: User) -> None:  # noqa: F811
