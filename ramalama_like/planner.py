@@ -19,6 +19,7 @@ from ramalama_like.limits import choose_threads, warn_of_limits
 from ramalama_like.memory_options import read_memory_options
 from ramalama_like.options import all_options
 from ramalama_like.plan import Container, Endpoint, Mount, Plan, Publish, Security
+from ramalama_like.reference import plain_url
 from ramalama_like.runtimes import llama_cpp
 from ramalama_like.value import replace, value
 
@@ -476,4 +477,6 @@ def _for_entrypoint(ref: str, command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _shown(setting: Setting[object]) -> str:
-    return " ".join(map(str, setting.value)) if isinstance(setting.value, tuple) else str(setting.value)
+    if isinstance(setting.value, tuple):
+        return " ".join(map(str, setting.value))
+    return plain_url(str(setting.value))  # a draft model may have an address

@@ -29,7 +29,7 @@ def execute(request: Request) -> int:
     merged = loaded.settings
     model = _find_model(request, merged)
     if model.shape is None:
-        raise ValueProblem(f"{request.model}: the header does not tell how much memory the model needs",
+        raise ValueProblem(f"{model.reference}: the header does not tell how much memory the model needs",
                            "only language models in GGUF can be measured")  # fmt: skip
     facts = pipeline.find_facts(merged)
     options = read_memory_options(merged, "serve")
@@ -53,7 +53,7 @@ def outline(request: Request) -> Outline:
 
 
 def _find_model(request: Request, merged: Settings) -> Model:
-    if request.model.startswith(("http://", "https://")):
+    if request.model[:8].lower().startswith(("http://", "https://")):
         from ramalama_like.models.remote import resolve_remote
 
         patience = {} if merged.timeout.is_default else {"patience_s": merged.timeout.value}

@@ -148,7 +148,7 @@ def check_arguments(command: str, arguments: Sequence[str]) -> None:
     if len(arguments) < declared.least:
         raise UsageError(f"missing argument: {declared.positionals.split()[len(arguments)].rstrip('.')}", usage)
     if declared.most is not None and len(arguments) > declared.most:
-        raise UsageError(f"unexpected argument: {one_line(arguments[declared.most])}", usage)
+        raise UsageError(f"unexpected argument: {_word(arguments[declared.most])}", usage)
 
 
 def _pass_through(command: str, scan: _Scan) -> Request:
@@ -217,7 +217,7 @@ def _no_such_option(command: str, flag: str) -> UsageError:
 
 
 def _unknown_command(words: Sequence[str]) -> UsageError | NotBuiltYet:
-    shown = one_line(" ".join(words[:2] if words[0] in groups() else words[:1]))
+    shown = " ".join(map(_word, words[:2] if words[0] in groups() else words[:1]))
     if words[0] in COMMANDS_NOT_YET:
         return NotBuiltYet(f"{words[0]}: {COMMANDS_NOT_YET[words[0]]}", f"see {PROGRAM} --help for what there is")
     if words[0] in groups():
@@ -233,6 +233,13 @@ def _nearest(word: str, known: Sequence[str]) -> list[str]:
     from difflib import get_close_matches
 
     return get_close_matches(word, known, 1)
+
+
+def _word(text: str) -> str:
+    """A word of the command line for a message. It may be an address with a password in it."""
+    from ramalama_like.reference import plain_url
+
+    return one_line(plain_url(text))
 
 
 def one_line(text: str) -> str:
