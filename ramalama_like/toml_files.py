@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+LARGEST_BYTES = 1 << 20  # more is no configuration, and would be parsed for minutes
+
 
 def read_text(path: str) -> str | None:
     """The text of a file; None where there is no such file. Raises ValueProblem for one that cannot be read."""
@@ -18,7 +20,7 @@ def read_text(path: str) -> str | None:
         raise ValueProblem(f"{path} is not a file")  # a pipe would be waited for
     try:
         with open(path, "rb") as file:
-            content = file.read()
+            content = file.read(LARGEST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:
@@ -27,6 +29,8 @@ def read_text(path: str) -> str | None:
         if not os.path.lexists(path):
             return None
         raise unreadable(path, error) from None
+    if len(content) > LARGEST_BYTES:
+        raise ValueProblem(f"{path}: is larger than {LARGEST_BYTES >> 20} MiB", "name another file, or make it smaller")
     try:
         return content.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -52,4 +56,19 @@ def parse(path: str, text: str) -> dict[str, Any]:
         line = int(number) if number.isdigit() else len(text.rstrip().splitlines())
         raise ValueProblem(f"{path}:{line}: {said[:1].lower()}{said[1:]}", "the file must be TOML") from None
     except RecursionError:
-        raise ValueProblem(f"{path}: nested too deeply") from None
+        raise _too_deep(path) from None
+
+
+def parse_with_lines(path: str, text: str) -> tuple[dict[str, Any], dict[tuple[str | int, ...], int]]:
+    """As ``parse``, with the line of every key. Raises ValueProblem naming the line."""
+    from ramalama_like.toml_lines import key_lines
+
+    content = parse(path, text)
+    try:
+        return content, key_lines(text)
+    except RecursionError:
+        raise _too_deep(path) from None
+
+
+def _too_deep(path: str) -> ValueProblem:
+    return ValueProblem(f"{path}: nested too deeply", "write it without so many brackets")

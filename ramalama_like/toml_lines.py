@@ -16,6 +16,7 @@ class _KeyLines:
     def __init__(self, text: str) -> None:
         self.text = text.replace("\r\n", "\n") + "\n"
         self.at = 0
+        self.counted, self.number = 0, 1  # a place and its line, from which the next ones are counted
         self.lines: dict[tuple[str | int, ...], int] = {}
         self.lengths: dict[tuple[str | int, ...], int] = {}  # of arrays that are written as [[tables]]
         table: tuple[str | int, ...] = ()
@@ -55,7 +56,9 @@ class _KeyLines:
         return path
 
     def line(self) -> int:
-        return self.text.count("\n", 0, self.at) + 1
+        self.number += self.text.count("\n", self.counted, self.at)
+        self.counted = self.at
+        return self.number
 
     def pair(self, table: tuple[str | int, ...]) -> None:
         line = self.line()
