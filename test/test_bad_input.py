@@ -480,6 +480,23 @@ CAUSES = {
 }
 
 
+@pytest.mark.parametrize("command", ["serve", "bench"])
+def test_a_server_that_is_killed(command: str, model: str, fake_engine: Install) -> None:
+    fake_engine("podman-5.4", code="137")
+    what = "the server" if command == "serve" else "llama-bench"
+    said = f"{what} was killed (SIGKILL): it has most likely exceeded the 512 MiB of memory that it may use"
+    hint = "allow more with --memory, or try a smaller --ctx-size or a smaller model"
+    assert run_cli(command, model, "--memory", "512m") == Result(137, "", error_text(said, hint))
+    said = f"{what} was killed (SIGKILL): perhaps the machine ran out of memory"
+    hint = "try a smaller --ctx-size or a smaller model; the kernel's messages tell: journalctl -k | grep -i oom"
+    assert run_cli(command, model) == Result(137, "", error_text(said, hint))
+
+
+def test_a_log_knows_better_why_a_server_was_killed(model: str, fake_engine: Install) -> None:
+    fake_engine("podman-5.4", code="137", message="ErrorDeviceLost")
+    assert "was killed (SIGKILL): the GPU was reset by its driver\n" in run_cli("serve", model, "--memory", "1g").err
+
+
 @pytest.mark.parametrize("said", CAUSES)
 def test_a_cause_that_is_known_is_named(said: str, model: str, fake_engine: Install, monkeypatch: pytest.MonkeyPatch
                                         ) -> None:  # fmt: skip
