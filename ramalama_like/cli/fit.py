@@ -92,6 +92,8 @@ def _places(merged: Settings, facts: HostFacts, engine: EngineFacts, limit: Limi
 def _lines(model: Model, fits: list[Fit], cache: str) -> list[str]:
     context = fits[0].context
     own = f", made for {model.context_length}" if model.context_length not in (0, context) else ""
+    if not model.context_length and not fits[0].context_asked:
+        own = " (its header does not tell what it was made for: name one with --ctx-size)"
     lines = [f"{model.alias}: {len(model.shape.layers) if model.shape else 0} layers, "
              f"context of {context} tokens{own}, cache {cache}"]  # fmt: skip
     for fit in fits:

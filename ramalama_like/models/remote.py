@@ -11,7 +11,7 @@ from time import monotonic
 from ramalama_like.errors import AppError, TimedOut, ValueProblem
 from ramalama_like.model import Model, ModelFile
 from ramalama_like.models.gguf import GgufHeader, read_gguf_prefix
-from ramalama_like.models.shapes import make_shape
+from ramalama_like.models.shapes import make_shape, trained_context
 from ramalama_like.models.sources.file import split_part
 from ramalama_like.reference import plain_url
 from ramalama_like.value import replace
@@ -41,7 +41,7 @@ def resolve_remote(url: str, patience_s: float = PATIENCE_S) -> Model:
     return Model(
         reference=plain_url(url), alias=stem or "model", files=(ModelFile("model", plain_url(url), name),),
         why="the header was read from the web", size_bytes=sum(header.size_bytes for header in headers),
-        architecture=architecture, context_length=headers[0].number(f"{architecture}.context_length"),
+        architecture=architecture, context_length=trained_context(headers[0]),
         shape=make_shape(headers),
     )  # fmt: skip
 

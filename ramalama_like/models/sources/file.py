@@ -7,7 +7,7 @@ import os
 from ramalama_like.errors import ValueProblem
 from ramalama_like.model import Model, ModelFile
 from ramalama_like.models.gguf import GgufHeader, read_gguf
-from ramalama_like.models.shapes import make_shape
+from ramalama_like.models.shapes import make_shape, trained_context
 from ramalama_like.reference import DEMO, Reference
 
 # Characters that have a meaning in an engine's mount syntax; inside the container a plain name does as well.
@@ -58,7 +58,7 @@ def _model(
     return Model(
         reference=text, alias=alias or "model", files=tuple(files), why=why, notes=tuple(notes),
         size_bytes=sum(each.size_bytes for each in headers), architecture=architecture,
-        context_length=header.number(f"{architecture}.context_length"), shape=make_shape(headers),
+        context_length=trained_context(header), shape=make_shape(headers),
         projector_bytes=sum(os.path.getsize(file.path) for file in files if file.role == "mmproj"),
     )  # fmt: skip
 
