@@ -16,6 +16,7 @@ from harness import (
     Result,
     error_text,
     files_below,
+    free_all_ports,
     gguf_bytes,
     gguf_pair,
     gguf_tensor,
@@ -500,7 +501,8 @@ def test_a_log_knows_better_why_a_server_was_killed(model: str, fake_engine: Ins
 @pytest.mark.parametrize("said", CAUSES)
 def test_a_cause_that_is_known_is_named(said: str, model: str, fake_engine: Install, monkeypatch: pytest.MonkeyPatch
                                         ) -> None:  # fmt: skip
-    first = 20000 + os.getpid() % 10000  # somebody may really have 8080
+    free_all_ports(monkeypatch)
+    first = 20001
     monkeypatch.setenv("RAMALAMA_PORT", str(first))
     fake_engine("docker-28", code="125", message=said, lines="2")
     result = run_cli("serve", model)

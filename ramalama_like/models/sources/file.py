@@ -26,6 +26,7 @@ def resolve(reference: Reference) -> Model:
     else:
         paths, stem = _all_parts(path, split), os.path.basename(split[0])
     headers = [read_gguf(part) for part in paths]
+    refuse_lone_part(reference.text, headers)
     header = headers[0]
     if header.text("general.architecture") == "clip":
         raise ValueProblem(f"{reference.text}: is a projector, not a language model",
@@ -72,6 +73,15 @@ def split_part(path: str) -> tuple[str, int, int] | None:
     if not (number + count).isascii() or not (number + count).isdigit() or not 1 <= int(number) <= int(count):
         return None
     return path[: -len(ending)], int(number), int(count)
+
+
+def refuse_lone_part(name: str, headers: list[GgufHeader]) -> None:
+    """Raise ValueProblem where a header says that the file is a part of more than are there: by their names alone
+    parts are found, here and by llama.cpp."""
+    count = headers[0].number("split.count")
+    if len(headers) == 1 and count > 1:
+        raise ValueProblem(f"{name}: is one of {count} parts of a model",
+                           f"give it the name that it had, as in model-00001-of-{count:05}.gguf")  # fmt: skip
 
 
 def _all_parts(path: str, split: tuple[str, int, int]) -> tuple[str, ...]:
