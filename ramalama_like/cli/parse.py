@@ -203,12 +203,21 @@ def _refuse_value(flag: str, equals: str) -> None:
 
 def _no_such_option(command: str, flag: str) -> UsageError:
     shown = one_line(flag)
-    owners = [name for name in COMMANDS if flag in _flags_of(name)]
+    from ramalama_like.familiar import familiar_hint
+
+    hint = familiar_hint(command, flag, starts=command in COMMANDS and COMMANDS[command].starts)
+    if hint:
+        return UsageError(f"no such option: {shown}", hint)
+    if flag in VERSION_FLAGS[:1]:
+        return UsageError(f"no such option: {shown}", f"{PROGRAM} --version tells the version")
+    # A single letter means something else with every command.
+    owners = [name for name in COMMANDS if flag in _flags_of(name)] if flag[:2] == "--" or not command else []
     if owners and not command:
         return UsageError(f"no such option before the command: {shown}", f"put it after the command, as in {owners[0]}")
     if owners:
         return UsageError(f"no such option: {shown}", f"it is an option of {', '.join(owners)}")
     known = [spelling for spelling, (_, option) in _flags_of(command).items() if not option.hidden]
+    known += [HELP_FLAGS[0], *(VERSION_FLAGS[:1] if not command else ())]
     # The dialect lets a long option be shortened. We do not (a new option could change what a script means), but we
     # know what was meant.
     near = [k for k in known if flag[:2] == "--" and len(flag) > 2 and k.startswith(flag)] or _nearest(flag, known)
