@@ -121,7 +121,7 @@ def _override_keys(backend: str) -> list[str]:
 def _with_tag(ref: str, origin: str) -> str:
     """The reference with ``:latest`` if it has neither tag nor digest. The colon of a registry's port is no tag."""
     ref = ref.strip()
-    if not ref or ref.startswith("-") or any(character.isspace() for character in ref):
+    if not ref or ref.startswith("-") or not ref.isprintable() or any(character.isspace() for character in ref):
         raise ValueProblem(f"{origin}: {ref!r} is not the name of an image",
                            "write it like quay.io/ramalama/ramalama:0.25")  # fmt: skip
     last = ref.rpartition("/")[2]
