@@ -11,6 +11,7 @@ from time import time
 from ramalama_like import ui
 from ramalama_like.causes import find_cause
 from ramalama_like.errors import AppError, ChildFailed, EngineError, Interrupted, TimedOut, ValueProblem
+from ramalama_like.limits import show_size
 from ramalama_like.log_sinks import OwnLog, show_log
 from ramalama_like.planner import LOGS
 from ramalama_like.probe.engine import remember_engine
@@ -41,6 +42,7 @@ LAST_LINES = 12  # of the log, shown when a server dies
 # Of the log, kept until the server is ready. With --debug it prints about 1000, and one for each odd token.
 REPORT_LINES = 20_000
 REPORT_S = 0.3  # how long the last of these lines may be on their way when the server is ready already
+KILLED = 9  # SIGKILL; engines exit with 128 more
 ENGINE_PATIENCE_S = 10.0  # for small engine commands while cleaning up
 
 
@@ -252,7 +254,7 @@ class RunningServer:
         if not shown or self._detached:  # the lines have not been shown yet, or not all of them
             for line in lines[-LAST_LINES:]:
                 ui.say(f"  {ui.one_line(line)}")
-        return explain_end(code, lines, "the server")
+        return explain_end(code, lines, "the server", self.plan)
 
     def _make_folder(self) -> None:
         self._make_log_file()
@@ -356,7 +358,7 @@ def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
         signals.restore()
     child.finish_log()
     if code:
-        raise find_taken(plan, code, child.lines) or explain_end(code, child.lines, f"{plan.server[0]}")
+        raise find_taken(plan, code, child.lines) or explain_end(code, child.lines, f"{plan.server[0]}", plan)
     remember_engine_of(plan)
     return output
 
@@ -403,13 +405,17 @@ def find_taken(plan: Plan, code: int, lines: list[str]) -> NameTaken | None:
     return NameTaken(explained.message, explained.hint, plan.container.name, code)
 
 
-def explain_end(code: int, lines: list[str], what: str) -> AppError:
-    """The error for a program that ended: its likely cause, found in its last lines by data/causes.toml."""
+def explain_end(code: int, lines: list[str], what: str, plan: Plan | None = None) -> AppError:
+    """The error for a program that ended: its likely cause, found in its last lines by data/causes.toml.
+
+    ``plan`` tells what the program was allowed: one that was killed has most likely exceeded it.
+    """
     how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    if code in (-9, 137):
-        how = "was killed (SIGKILL), perhaps for want of memory,"
     exit_code = 128 - code if code < 0 else code or 1
     cause = find_cause(lines[-100:], exit_code=exit_code)
+    if code in (-KILLED, 128 + KILLED):
+        how = "was killed (SIGKILL)"
+        cause = cause or _why_killed(plan)
     if cause:
         return ChildFailed(f"{what} {how}: {cause[0]}", cause[1], exit_code)
     # Where an engine tells how to get help, the reason stands above that.
@@ -417,6 +423,17 @@ def explain_end(code: int, lines: list[str], what: str) -> AppError:
     if not said:
         return ChildFailed(f"{what} {how} and without a word", exit_code=exit_code)
     return ChildFailed(f"{what} {how}: {said.strip()}", "see its last lines above", exit_code)
+
+
+def _why_killed(plan: Plan | None) -> tuple[str, str]:
+    """The likely reason, and the next step. The kernel kills without a word to the program or to its log."""
+    limit = plan.container.memory_bytes if plan is not None and plan.container is not None else None
+    if limit is None:
+        return ("perhaps the machine ran out of memory",
+                "try a smaller --ctx-size or a smaller model; the kernel's messages tell: journalctl -k | grep -i oom"
+                )  # fmt: skip
+    return (f"it has most likely exceeded the {show_size(limit)} of memory that it may use",
+            "allow more with --memory, or try a smaller --ctx-size or a smaller model")  # fmt: skip
 
 
 def _refuse_foreign(folder: str) -> None:

@@ -47,6 +47,14 @@ class Place:
 
 
 @value
+class Limit:
+    """How much of main memory a container may use. The kernel kills what exceeds it."""
+
+    size_bytes: int
+    origin: str  # --memory, $RAMALAMA_MEMORY, file:line
+
+
+@value
 class Fit:
     """What a model takes in one place. Sizes are bytes, contexts tokens; layers count the output as one."""
 
@@ -60,11 +68,12 @@ class Fit:
     overhead_bytes: int
     main_bytes: int  # in main memory besides, where the place is a device
     memory_bytes: int | None  # of main memory; None: unknown
+    limit: Limit | None = None  # of the container, where it leaves less of main memory than there is
     served_context: int = 0  # what the server makes of the context by itself; 0: not looked for
     fitting_context: int | None = None  # the longest with which all layers fit; 0: none does; None: not looked for
     fitting_layers: int | None = None  # with the context that there will be; None: not looked for
     expert_layers: int | None = None  # whose experts have to stay in main memory so that everything else fits
-    least: Part | None = None  # everything in all memory together with the shortest context, where that does not fit
+    least: Need | None = None  # everything in all memory together with the shortest context, where that does not fit
 
     @property
     def total_bytes(self) -> int:
@@ -76,6 +85,8 @@ class Fit:
         """Memory of the place and main memory together, what they share counted once; None: unknown."""
         if self.memory_bytes is None or self.place.own_bytes is None:
             return None
+        if self.limit is not None and not self.place.devices:
+            return self.limit.size_bytes
         return self.memory_bytes + self.place.own_bytes
 
 
@@ -103,22 +114,32 @@ def _usable_bytes(card: Gpu) -> int | None:
     return card.usable_bytes if card.usable_bytes is not None or not known else known * GIB
 
 
-def main_place(facts: HostFacts) -> Place:
-    """The CPU and main memory."""
+def main_place(facts: HostFacts, limit: Limit | None = None) -> Place:
+    """The CPU and main memory, as much of it as the container may use."""
+    if _binding(limit, facts) is not None and limit is not None:
+        return Place("CPU", "cpu", 0, limit.size_bytes, 0, f"the container's limit ({limit.origin})")
     told = "unknown" if facts.memory_bytes is None else "installed, or the limit of this group of processes"
     return Place("CPU", "cpu", 0, facts.memory_bytes, 0, told)
 
 
+def _binding(limit: Limit | None, facts: HostFacts) -> Limit | None:
+    """The limit where it leaves less than there is."""
+    roomy = limit is None or (facts.memory_bytes is not None and facts.memory_bytes <= limit.size_bytes)
+    return None if roomy else limit
+
+
 def make_fit(
     shapes: Sequence[Shape], options: MemoryOptions, place: Place, facts: HostFacts, *, more_bytes: int = 0,
-    thorough: bool = False,
+    thorough: bool = False, limit: Limit | None = None,
 ) -> Fit:  # fmt: skip
     """What the model takes in a place, and whether it fits.
 
     ``shapes`` are the model's and its draft model's, ``more_bytes`` other weights (a projector). Only a ``thorough``
     look tells the longest context and the layers that fit where everything fits anyway: it takes milliseconds.
+    ``limit`` is the container's: nothing in main memory may exceed it.
     """
-    look = _Look(shapes, options, place, facts.memory_bytes, more_bytes)
+    limit = _binding(limit, facts)
+    look = _Look(shapes, options, place, facts.memory_bytes, more_bytes, limit)
     context = count_cells(shapes[0], options).context
     need = look.need(context, look.layers)
     part = need.device if place.devices else need.main
@@ -126,6 +147,7 @@ def make_fit(
         place=place, verdict=UNKNOWN, context=context, context_asked=bool(options.context or options.slot_context),
         layers=look.all_layers, weights_bytes=part.weights, cache_bytes=part.cache, overhead_bytes=part.overhead,
         main_bytes=need.main.total if place.devices else 0, memory_bytes=facts.memory_bytes,
+        limit=limit,
     )  # fmt: skip
     if place.usable_bytes is None:
         return fit
@@ -144,7 +166,8 @@ def make_fit(
         return replace(fit, verdict=FITS)
     least = look.least(min(context, options.least_context))
     capacity = fit.capacity_bytes
-    if capacity is not None and least.total > capacity:
+    everything = least.device.total + least.main.total
+    if (capacity is not None and everything > capacity) or look.exceeds_limit(least):
         return replace(fit, verdict=NEVER, least=least)
     verdict = _verdict(fit, look)
     return replace(fit, verdict=verdict, fitting_context=max(longest, context) if verdict == FITS else longest)
@@ -153,6 +176,8 @@ def make_fit(
 def _verdict(fit: Fit, look: _Look) -> str:
     """The verdict on what fits somehow, but not as it was asked for."""
     served, capacity = fit.served_context, fit.capacity_bytes
+    if look.limit is not None and look.exceeds_limit(look.need(served, fit.fitting_layers or look.layers)):
+        return TOO_LONG  # the server sees the machine's memory, not the container's limit, and does not adjust to it
     if not fit.place.devices and served < fit.context:
         return SHORTER
     if not fit.place.devices:
@@ -170,18 +195,24 @@ class _Look:
     """One model in one place: counting with different contexts and layers."""
 
     def __init__(
-        self, shapes: Sequence[Shape], options: MemoryOptions, place: Place, memory_bytes: int | None, more_bytes: int
-    ) -> None:
+        self, shapes: Sequence[Shape], options: MemoryOptions, place: Place, memory_bytes: int | None, more_bytes: int,
+        limit: Limit | None = None,
+    ) -> None:  # fmt: skip
         self.shapes = shapes
         self.options = options
         self.place = place
         self.capacity = None if memory_bytes is None or place.own_bytes is None else memory_bytes + place.own_bytes
         self.more = Part(weights=more_bytes)
+        self.limit = limit
         self.all_layers = len(shapes[0].layers) + 1
         self.layers = self.all_layers if options.layers is None else min(options.layers, self.all_layers)
-        self.is_fixed = bool(options.context or options.slot_context) or not options.adjusts
+        # To a container's limit the server does not adjust: it sees all of main memory.
+        blind = limit is not None and not place.devices
+        self.is_fixed = bool(options.context or options.slot_context) or not options.adjusts or blind
         # The server keeps memory free only where there is something to adjust; what was asked for is tried as it is.
-        adjusts = options.adjusts and not (self.is_fixed and (options.layers is not None or not place.devices))
+        adjusts = (
+            options.adjusts and not blind and not (self.is_fixed and (options.layers is not None or not place.devices))
+        )
         self.room = (place.usable_bytes or 0) - (options.margin_bytes if adjusts else 0)
 
     def need(self, context: int, layers: int, expert_layers: int | None = None) -> Need:
@@ -198,10 +229,16 @@ class _Look:
 
     def has_room(self, need: Need) -> bool:
         """Whether the place has room, and main memory for the rest."""
+        if self.exceeds_limit(need):
+            return False
         if not self.place.devices:
             return need.main.total <= self.room
         everything = need.device.total + need.main.total
         return need.device.total <= self.room and (self.capacity is None or everything <= self.capacity)
+
+    def exceeds_limit(self, need: Need) -> bool:
+        """Whether main memory would take more than the container may use."""
+        return self.limit is not None and need.main.total > self.limit.size_bytes
 
     def longest_context(self, context: int) -> int:
         """The longest context with which all layers fit (or as many as were asked for); 0: none."""
@@ -227,14 +264,13 @@ class _Look:
         )
         return counts[-1 - stay] if self.has_room(self.need(context, self.all_layers, counts[-1 - stay])) else None
 
-    def least(self, context: int) -> Part:
+    def least(self, context: int) -> Need:
         """Everything wherever it is, with as many layers on the device as it holds without keeping any memory free."""
         usable = self.place.usable_bytes or 0
         layers = 0
         if self.place.devices:
             layers = _most(0, self.all_layers, lambda layers: self.need(context, layers).device.total <= usable)
-        need = self.need(context, layers)
-        return _sum(need.device, need.main)
+        return self.need(context, layers)
 
 
 def _most(least: int, most: int, good: Callable[[int], bool]) -> int:
@@ -245,6 +281,11 @@ def _most(least: int, most: int, good: Callable[[int], bool]) -> int:
         middle = (least + most + 1) // 2
         least, most = (middle, most) if good(middle) else (least, middle - 1)
     return least
+
+
+def whole(need: Need) -> Part:
+    """What is taken in all places together."""
+    return _sum(need.device, need.main)
 
 
 def _sum(one: Part, other: Part) -> Part:

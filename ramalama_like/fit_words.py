@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like.errors import ValueProblem
-from ramalama_like.fit import NEVER, PARTLY, SHORTER, TOO_LONG, TOO_MANY
+from ramalama_like.fit import NEVER, PARTLY, SHORTER, TOO_LONG, TOO_MANY, whole
 from ramalama_like.memory import Part
 
 TYPE_CHECKING = False
@@ -33,7 +33,8 @@ def fit_text(fit: Fit) -> str:
     part = Part(fit.weights_bytes, fit.cache_bytes, fit.overhead_bytes)
     usable = fit.place.usable_bytes
     of = "" if usable is None else f" of {size_text(usable)}"
-    return f"{parts_text(fit.total_bytes, part)}{of} on {fit.place.name}"
+    limited = f" ({fit.limit.origin})" if fit.limit is not None and not fit.place.devices else ""
+    return f"{parts_text(fit.total_bytes, part)}{of} on {fit.place.name}{limited}"
 
 
 def verdict_lines(fit: Fit) -> tuple[str, ...]:
@@ -51,7 +52,8 @@ def verdict_lines(fit: Fit) -> tuple[str, ...]:
         return (*lines, f"With --ncmoe {fit.expert_layers} only experts would have to stay in main memory")
     if fit.verdict == TOO_LONG:
         less = f"--ctx-size {longest} does" if longest else "not even the shortest does"
-        return (f"A context of {fit.context} tokens does not fit; {less}",)
+        where = f" into what {fit.limit.origin} allows" if fit.limit is not None else ""
+        return (f"A context of {fit.context} tokens does not fit{where}; {less}",)
     if fit.verdict == TOO_MANY:
         return (f"Only {layers} of {fit.layers} layers fit on it: leave --ngl out, or give --ngl {layers}",)
     return ()
@@ -59,10 +61,20 @@ def verdict_lines(fit: Fit) -> tuple[str, ...]:
 
 def refuse_unfit(fit: Fit | None, model: str) -> None:
     """Raise ValueProblem for a model that does not fit at all, with the figures."""
-    if fit is None or fit.verdict != NEVER or fit.least is None or fit.capacity_bytes is None:
+    if fit is None or fit.verdict != NEVER or fit.least is None:
+        return
+    least, limit, capacity = whole(fit.least), fit.limit, fit.capacity_bytes
+    if limit is not None and fit.least.main.total > limit.size_bytes:
+        beside = f" of main memory beside {fit.place.name}" if fit.place.devices else ""
+        raise ValueProblem(
+            f"{model} needs at least {parts_text(fit.least.main.total, fit.least.main)}{beside}, and {limit.origin} "
+            f"allows {size_text(limit.size_bytes)}",
+            "allow more, choose a smaller model or quantization, or try it all the same with --force",
+        )
+    if capacity is None:
         return
     where = f"{fit.place.name} and main memory hold" if fit.place.devices else "main memory holds"
     raise ValueProblem(
-        f"{model} needs at least {parts_text(fit.least.total, fit.least)}, and {where} {size_text(fit.capacity_bytes)}",
+        f"{model} needs at least {parts_text(least.total, least)}, and {where} {size_text(capacity)}",
         "choose a smaller model or quantization, or try it all the same with --force",
     )

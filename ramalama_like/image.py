@@ -78,6 +78,8 @@ def _choose_from_family(backend: str, arch: str, family: Setting[str]) -> Image:
         # Nobody asked for the default family, so leaving it is no news for the CPU's image.
         silent = family.is_default and own.get("plain")
         return Image(ref, why, family.origin, () if silent else (f"{problem}: {ref} is used",))
+    if "missing" in own and backend == "cpu":
+        return _any_for_cpu(problem, family)
     if "missing" in own:
         # Metal: there is no such image anywhere. What the CPU's does is at least true.
         cpu = _choose_from_family("cpu", arch, family)
@@ -89,6 +91,19 @@ def _choose_from_family(backend: str, arch: str, family: Setting[str]) -> Image:
         family.origin,
         (problem + hint,),
     )
+
+
+def _any_for_cpu(problem: str, family: Setting[str]) -> Image:
+    """The CPU's image of another family although it was built for other architectures: there is nothing else."""
+    families = load_table("images")["families"]
+    for name in families[family.value]["also"]:
+        own = families[name]["images"]["cpu"]
+        if "missing" not in own:
+            ref = _family_ref(name, own, "")
+            return Image(ref, f"{problem}; that of {name} is used, in spite of the architecture", family.origin,
+                         (f"{problem}: {ref} is used, in spite of the architecture",))  # fmt: skip
+    raise ValueProblem(f"{problem}, and no family that families.{family.value}.also names has one",
+                       "name an image with --image, or another family with --image-family")  # fmt: skip
 
 
 def _family_ref(family: str, row: Mapping[str, Any], arch: str) -> str:
@@ -106,7 +121,7 @@ def _override_keys(backend: str) -> list[str]:
 def _with_tag(ref: str, origin: str) -> str:
     """The reference with ``:latest`` if it has neither tag nor digest. The colon of a registry's port is no tag."""
     ref = ref.strip()
-    if not ref or ref.startswith("-") or any(character.isspace() for character in ref):
+    if not ref or ref.startswith("-") or not ref.isprintable() or any(character.isspace() for character in ref):
         raise ValueProblem(f"{origin}: {ref!r} is not the name of an image",
                            "write it like quay.io/ramalama/ramalama:0.25")  # fmt: skip
     last = ref.rpartition("/")[2]

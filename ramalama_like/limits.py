@@ -7,6 +7,7 @@ time: so the quota decides its threads too.
 
 from __future__ import annotations
 
+from ramalama_like.fit import Limit
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -47,8 +48,9 @@ def choose_threads(settings: Settings, facts: HostFacts) -> Threads:
     return Threads(FALLBACK_THREADS, "the number of cores is unknown", "default")
 
 
-def warn_of_limits(settings: Settings, facts: HostFacts, engine: EngineFacts, *, model_bytes: int, on_cpu: bool
-                   ) -> tuple[str, ...]:  # fmt: skip
+def warn_of_limits(
+    settings: Settings, facts: HostFacts, engine: EngineFacts, *, model_bytes: int = 0, on_cpu: bool = True
+) -> tuple[str, ...]:
     """What to tell about limits that will not do what they seem to. ``model_bytes`` is the size of all weights."""
     found = []
     cpus, memory = settings.cpus, settings.memory
@@ -64,13 +66,25 @@ def warn_of_limits(settings: Settings, facts: HostFacts, engine: EngineFacts, *,
             found.append(f"{memory.origin}: {size} is less than the model's {show_size(model_bytes)}, so {which} will "
                          "be read from the disk again and again")  # fmt: skip
     origins = [limit.origin for limit in (cpus, memory) if limit.value is not None]
-    if origins and engine.kind == "podman" and engine.rootless and facts.cgroup_version == 1:
+    if origins and _ignores_limits(facts, engine):
         # podman-run(1): not supported on cgroups V1 rootless systems.
         found.append(f"{' and '.join(dict.fromkeys(origins))}: podman without root cannot limit on cgroup version 1, "
                      "and will ignore it")  # fmt: skip
     if memory.value is not None and engine.kind == "none":
         found.append(f"{memory.origin}: memory is only limited in a container")
     return tuple(found)
+
+
+def container_limit(settings: Settings, facts: HostFacts, engine: EngineFacts) -> Limit | None:
+    """The memory that the container may use; None where nothing limits it."""
+    memory = settings.memory
+    if memory.value is None or engine.kind == "none" or _ignores_limits(facts, engine):
+        return None
+    return Limit(memory.value, memory.origin)
+
+
+def _ignores_limits(facts: HostFacts, engine: EngineFacts) -> bool:
+    return engine.kind == "podman" and engine.rootless is True and facts.cgroup_version == 1
 
 
 def show_size(size_bytes: int) -> str:

@@ -214,7 +214,7 @@ class Settings:
         help="Most processors to use, such as 1.5; the server starts no more threads than that.",
     )  # fmt: skip
     memory: Setting[int | None] = option(
-        None, "--memory", kind="size", key="memory", minimum=6 << 20, group="Container", metavar="SIZE",
+        None, "--memory", kind="size", key="memory", minimum=6 << 20, on=FITTED, group="Container", metavar="SIZE",
         help="Most memory that the container may use, such as 8g or 512m; it gets no swap besides.",
     )  # fmt: skip
     oci_runtime: Setting[str] = option(

@@ -15,10 +15,11 @@ from ramalama_like.errors import NotBuiltYet, ValueProblem
 from ramalama_like.fit import device_place, main_place, make_fit
 from ramalama_like.fit_words import fit_text, verdict_lines
 from ramalama_like.image import choose_image
-from ramalama_like.limits import choose_threads, warn_of_limits
+from ramalama_like.limits import choose_threads, container_limit, warn_of_limits
 from ramalama_like.memory_options import read_memory_options
 from ramalama_like.options import all_options
 from ramalama_like.plan import Container, Endpoint, Mount, Plan, Publish, Security
+from ramalama_like.reference import plain_url
 from ramalama_like.runtimes import llama_cpp
 from ramalama_like.value import replace, value
 
@@ -331,8 +332,9 @@ class _Drawing:
         if len(known) < len(shapes):
             return None
         options = read_memory_options(self.settings, self.request.command)
-        place = device_place(self.accelerator) or main_place(self.facts)
-        return make_fit(known, options, place, self.facts, more_bytes=self.model.projector_bytes)
+        limit = container_limit(self.settings, self.facts, self.engine)
+        place = device_place(self.accelerator) or main_place(self.facts, limit)
+        return make_fit(known, options, place, self.facts, more_bytes=self.model.projector_bytes, limit=limit)
 
     def _note_meaningless(self) -> None:
         for name in llama_cpp.MEANINGLESS.get(self.request.command, ()):
@@ -476,4 +478,6 @@ def _for_entrypoint(ref: str, command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _shown(setting: Setting[object]) -> str:
-    return " ".join(map(str, setting.value)) if isinstance(setting.value, tuple) else str(setting.value)
+    if isinstance(setting.value, tuple):
+        return " ".join(map(str, setting.value))
+    return plain_url(str(setting.value))  # a draft model may have an address

@@ -14,7 +14,7 @@ from ramalama_like import data
 from ramalama_like.checks import checked, quoted, shown, with_home
 from ramalama_like.errors import NotBuiltYet, UsageError, ValueProblem
 from ramalama_like.options import COMMANDS, DORMANT_KEYS, Setting, Settings, all_options
-from ramalama_like.toml_files import parse, read_text, unreadable
+from ramalama_like.toml_files import parse_with_lines, read_text, unreadable
 from ramalama_like.value import replace, value
 
 TYPE_CHECKING = False
@@ -51,15 +51,20 @@ def load_settings(request: Request, environ: Mapping[str, str] | None = None, ro
     found: dict[str, list[Found]] = {}  # by option, from the weakest layer to the strongest
     warnings: list[str] = []
     files = _read_files(env, root, found, warnings)
-    tables = _read_tables(env, root, warnings)
+    tables, family_origin = _read_tables(env, root, warnings)
     _read_variables(env, found, warnings)
     for name, given in request.given.items():
         found.setdefault(name, []).append((given.value, given.flag, given.flag, None))
     merged: dict[str, Any] = {}
     for name, option in all_options().items():
         layers = found.get(name)
-        known = _widened(name, option) if tables and name in ("backend", "image_family") else option
-        merged[name] = Setting(option.default) if layers is None else _merge(known, layers, env, warnings)
+        known = _widened(name, option) if tables and name in ("backend", "only_backend", "image_family") else option
+        if layers is not None:
+            merged[name] = _merge(known, layers, env, warnings)
+        elif name == "image_family" and family_origin:
+            merged[name] = Setting(data.load_table("images")["default_family"], family_origin)
+        else:
+            merged[name] = Setting(option.default)
     settings = Settings(**merged)
     _refuse_unbuilt(request, settings, warnings)
     return LoadedSettings(settings, tuple(warnings), tuple(files), tables)
@@ -163,8 +168,8 @@ def _candidates(environ: Mapping[str, str], root: str) -> Iterable[str]:
         yield from (f"{path}.d/{name}" for name in sorted(names) if name.endswith(".conf") and name[0] != ".")
 
 
-def _read_tables(environ: Mapping[str, str], root: str, warnings: list[str]) -> tuple[str, ...]:
-    """Use the user's rows of the tables; the names of the files that hold them."""
+def _read_tables(environ: Mapping[str, str], root: str, warnings: list[str]) -> tuple[tuple[str, ...], str]:
+    """Use the user's rows of the tables; the names of the files that hold them, and where a default family is named."""
     if environ.get("RAMALAMA_CONFIG", ""):  # which names the only file to read
         folders: list[str] = []
     else:
@@ -173,7 +178,7 @@ def _read_tables(environ: Mapping[str, str], root: str, warnings: list[str]) -> 
     folders = [folder for folder in folders if os.path.isdir(folder)]
     if not folders:
         data.use_tables({})
-        return ()
+        return (), ""
     from ramalama_like.user_tables import read_tables
 
     return read_tables(folders, warnings)
@@ -181,7 +186,11 @@ def _read_tables(environ: Mapping[str, str], root: str, warnings: list[str]) -> 
 
 def _widened(name: str, option: Option) -> Option:
     """The option with the names that the user's tables add to its choices."""
-    names = data.load_table("accelerators")["backends"] if name == "backend" else data.load_table("images")["families"]
+    if name == "image_family":
+        names = [*data.load_table("images")["families"]]
+    else:
+        table = data.load_table("accelerators")
+        names = [*table["backends"], *table["aliases"]]
     return replace(option, choices=tuple(dict.fromkeys((*option.choices, *names))))
 
 
@@ -192,10 +201,7 @@ def _says_something(text: str) -> bool:
 
 
 def _read_table(path: str, text: str, found: dict[str, list[Found]], warnings: list[str]) -> None:
-    content = parse(path, text)
-    from ramalama_like.toml_lines import key_lines
-
-    lines = key_lines(text)
+    content, lines = parse_with_lines(path, text)
     warnings += [
         f"{path}:{lines[(outside,)]}: {outside} is not in the table [ramalama] and has no effect"
         for outside in content

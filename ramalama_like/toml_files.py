@@ -8,17 +8,17 @@ from errno import EFBIG, EINVAL, ENXIO
 from ramalama_like.errors import ValueProblem
 from ramalama_like.files import read_file
 
-LARGEST = 1 << 20  # bytes; people write these files
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+LARGEST_BYTES = 1 << 20  # more is no configuration, and would be parsed for minutes
 
 
 def read_text(path: str) -> str | None:
     """The text of a file; None where there is no such file. Raises ValueProblem for one that cannot be read."""
     try:
-        content = read_file(path, LARGEST)
+        content = read_file(path, LARGEST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:
@@ -26,7 +26,9 @@ def read_text(path: str) -> str | None:
     except OSError as error:
         if not os.path.lexists(path):
             return None
-        if error.errno in (EINVAL, EFBIG, ENXIO):
+        if error.errno == EFBIG:
+            raise _too_large(path) from None
+        if error.errno in (EINVAL, ENXIO):
             said = "is not a file" if error.errno == ENXIO else error.strerror  # ENXIO: a socket
             raise ValueProblem(f"{path} {said}") from None
         raise unreadable(path, error) from None
@@ -35,6 +37,10 @@ def read_text(path: str) -> str | None:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueProblem(f"{path}:{line}: not UTF-8 text", "save the file in UTF-8") from None
+
+
+def _too_large(path: str) -> ValueProblem:
+    return ValueProblem(f"{path}: is larger than {LARGEST_BYTES >> 20} MiB", "name another file, or make it smaller")
 
 
 def unreadable(path: str, error: OSError) -> ValueProblem:
@@ -57,10 +63,25 @@ def parse(path: str, text: str) -> dict[str, Any]:
     except ValueError:  # Python reads no number of more than some thousand digits
         raise ValueProblem(f"{path}:{_line_of_digits(text)}: a number of thousands of digits") from None
     except RecursionError:
-        raise ValueProblem(f"{path}: nested too deeply") from None
+        raise _too_deep(path) from None
 
 
 def _line_of_digits(text: str) -> int:
     """The line with most digits."""
     lines = text.split("\n")
     return max(range(len(lines)), key=lambda number: sum(map(str.isdigit, lines[number]))) + 1
+
+
+def parse_with_lines(path: str, text: str) -> tuple[dict[str, Any], dict[tuple[str | int, ...], int]]:
+    """As ``parse``, with the line of every key. Raises ValueProblem naming the line."""
+    from ramalama_like.toml_lines import key_lines
+
+    content = parse(path, text)
+    try:
+        return content, key_lines(text)
+    except RecursionError:
+        raise _too_deep(path) from None
+
+
+def _too_deep(path: str) -> ValueProblem:
+    return ValueProblem(f"{path}: nested too deeply", "write it without so many brackets")

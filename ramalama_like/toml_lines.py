@@ -16,7 +16,7 @@ class _KeyLines:
     def __init__(self, text: str) -> None:
         self.text = text.replace("\r\n", "\n") + "\n"
         self.at = 0
-        self.counted = (0, 1)  # a place, and its line
+        self.counted, self.number = 0, 1  # a place and its line, from which the next ones are counted
         self.lines: dict[tuple[str | int, ...], int] = {}
         self.lengths: dict[tuple[str | int, ...], int] = {}  # of arrays that are written as [[tables]]
         table: tuple[str | int, ...] = ()
@@ -56,9 +56,9 @@ class _KeyLines:
         return path
 
     def line(self) -> int:
-        place, line = self.counted
-        self.counted = (self.at, line + self.text.count("\n", place, self.at))
-        return self.counted[1]
+        self.number += self.text.count("\n", self.counted, self.at)
+        self.counted = self.at
+        return self.number
 
     def pair(self, table: tuple[str | int, ...]) -> None:
         line = self.line()

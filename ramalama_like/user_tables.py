@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 FOLDER = "ramalama-like/tables"
+FAMILY_KEY = "default_family"
 
 
-def read_tables(folders: Sequence[str], warnings: list[str]) -> tuple[str, ...]:
-    """Lay the tables of ``folders`` (the weakest first) over the built-in ones; the files that were read.
+def read_tables(folders: Sequence[str], warnings: list[str]) -> tuple[tuple[str, ...], str]:
+    """Lay the tables of ``folders`` (the weakest first) over the built-in ones.
 
+    Returns the files that were read, and where one names the default family of images (empty: none does).
     Raises ValueProblem for one that cannot be used, by file and line.
     """
     names = tuple(overlay.OPEN)
@@ -34,10 +36,8 @@ def read_tables(folders: Sequence[str], warnings: list[str]) -> tuple[str, ...]:
             text = toml_files.read_text(path)
             if text is None:
                 continue
-            content = toml_files.parse(path, text)
-            from ramalama_like.toml_lines import key_lines
-
-            lines.setdefault(name, []).append((path, key_lines(text)))
+            content, found = toml_files.parse_with_lines(path, text)
+            lines.setdefault(name, []).append((path, found))
             base = merged.get(name) or data.built_in(name)
             merged[name] = overlay.merge_table(name, base, content, lambda place: _place([lines[name][-1]], place))  # noqa: B023
             read.append(path)
@@ -46,7 +46,8 @@ def read_tables(folders: Sequence[str], warnings: list[str]) -> tuple[str, ...]:
             merged[name] = dict(merged.get(name) or data.built_in(name))
         overlay.complete_names(merged, lambda name, place: _place(lines.get(name, []), place))
     data.use_tables(merged)
-    return tuple(read)
+    named = any((FAMILY_KEY,) in places for _, places in lines.get("images", ()))
+    return tuple(read), _place(lines["images"], (FAMILY_KEY,)) if named else ""
 
 
 def _entries(folder: str) -> list[str]:

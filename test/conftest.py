@@ -18,8 +18,11 @@ from ramalama_like.accelerator import gpu_variables
 from ramalama_like.data import use_tables
 from ramalama_like.settings import LoadedSettings, load_settings
 
-# Machines of all speeds run these tests: no example has a deadline, and none leaves a file in the source tree.
-hypothesis.settings.register_profile("suite", deadline=None, database=None)
+# Machines of all speeds, and with other work, run these tests: no example has a deadline, the time that drawing takes
+# is no fault, and none leaves a file in the source tree.
+hypothesis.settings.register_profile(
+    "suite", deadline=None, database=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("suite")
 
 FOLDERS = {"HOME": "home", "TMPDIR": "tmp", "XDG_RUNTIME_DIR": "run"}

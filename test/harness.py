@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from ramalama_like import main, ui
+import pytest
+
+from ramalama_like import main, pipeline, ui
 from ramalama_like.probe.engine import ask_version, remember_engine
 from ramalama_like.settings import find_program, user_cache_dir
 
@@ -78,6 +80,28 @@ def run_program(
         check=False,
     )
     return Result(done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
+
+
+OWN_ADDRESSES = ("", "127.0.0.1", "127.0.0.2", "localhost", "0.0.0.0", "::", "::1", "[::1]")
+
+
+def free_all_ports(patch: pytest.MonkeyPatch) -> None:
+    """Let every port of this machine count as free, and no name be looked up.
+
+    Between a dry run and the execution that is held to it somebody else may take a port, or a name server may fall
+    silent: what is compared then are two machines.
+    """
+
+    def is_free(host: str, _port: int) -> bool:
+        return host in OWN_ADDRESSES
+
+    def find(first: int, last: int, host: str, passed_over: tuple[int, ...] = ()) -> int | None:
+        return next(
+            (port for port in range(first, last + 1) if host in OWN_ADDRESSES and port not in passed_over), None
+        )
+
+    patch.setattr(pipeline, "port_is_free", is_free)
+    patch.setattr(pipeline, "find_free_port", find)
 
 
 def error_text(message: str, hint: str = "") -> str:

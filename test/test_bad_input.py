@@ -16,6 +16,7 @@ from harness import (
     Result,
     error_text,
     files_below,
+    free_all_ports,
     gguf_bytes,
     gguf_pair,
     gguf_tensor,
@@ -480,10 +481,28 @@ CAUSES = {
 }
 
 
+@pytest.mark.parametrize("command", ["serve", "bench"])
+def test_a_server_that_is_killed(command: str, model: str, fake_engine: Install) -> None:
+    fake_engine("podman-5.4", code="137")
+    what = "the server" if command == "serve" else "llama-bench"
+    said = f"{what} was killed (SIGKILL): it has most likely exceeded the 512 MiB of memory that it may use"
+    hint = "allow more with --memory, or try a smaller --ctx-size or a smaller model"
+    assert run_cli(command, model, "--memory", "512m") == Result(137, "", error_text(said, hint))
+    said = f"{what} was killed (SIGKILL): perhaps the machine ran out of memory"
+    hint = "try a smaller --ctx-size or a smaller model; the kernel's messages tell: journalctl -k | grep -i oom"
+    assert run_cli(command, model) == Result(137, "", error_text(said, hint))
+
+
+def test_a_log_knows_better_why_a_server_was_killed(model: str, fake_engine: Install) -> None:
+    fake_engine("podman-5.4", code="137", message="ErrorDeviceLost")
+    assert "was killed (SIGKILL): the GPU was reset by its driver\n" in run_cli("serve", model, "--memory", "1g").err
+
+
 @pytest.mark.parametrize("said", CAUSES)
 def test_a_cause_that_is_known_is_named(said: str, model: str, fake_engine: Install, monkeypatch: pytest.MonkeyPatch
                                         ) -> None:  # fmt: skip
-    first = 20000 + os.getpid() % 10000  # somebody may really have 8080
+    free_all_ports(monkeypatch)
+    first = 20001
     monkeypatch.setenv("RAMALAMA_PORT", str(first))
     fake_engine("docker-28", code="125", message=said, lines="2")
     result = run_cli("serve", model)

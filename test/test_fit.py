@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ramalama_like import fit as fitting
 from ramalama_like.accelerator import Accelerator
 from ramalama_like.facts import Gpu, HostFacts
-from ramalama_like.fit import Fit, Place, device_place, main_place, make_fit
+from ramalama_like.fit import Fit, Limit, Place, device_place, main_place, make_fit
 from ramalama_like.fit_words import fit_text, size_text, verdict_lines
 from ramalama_like.memory import Part, count_cells, make_need
 from ramalama_like.memory_options import ALL_LAYERS, MemoryOptions
@@ -160,10 +160,38 @@ def test_what_fits_is_the_most_that_fits(
         least, capacity = found.least, found.capacity_bytes
         assert least is not None
         assert capacity is not None
-        assert least.total > capacity
+        assert fitting.whole(least).total > capacity
     if devices:
         assert found.fitting_layers is not None
         assert 0 <= found.fitting_layers <= 33
+
+
+@given(gib=st.floats(0.5, 40), limit_gib=st.floats(0.01, 80), memory=st.sampled_from([None, 1, 8, 64]),
+       context=st.sampled_from([0, 300, 4096, 50000]), layers=st.sampled_from([None, 0, 7, ALL_LAYERS]),
+       devices=st.integers(0, 2))  # fmt: skip
+def test_nothing_exceeds_the_limit_of_the_container(
+    gib: float, limit_gib: float, memory: int | None, context: int, layers: int | None, devices: int
+) -> None:
+    size, limit = int(gib * GIB), Limit(int(limit_gib * GIB), "--memory")
+    facts = HostFacts(memory_bytes=None if memory is None else memory * GIB)
+    place = Place("x", "vulkan", devices, size, size) if devices else main_place(facts, limit)
+    options = MemoryOptions(context=context, layers=layers)
+    found = make_fit([shape()], options, place, facts, limit=limit)
+    free = make_fit([shape()], options, place if devices else main_place(facts), facts)
+    if memory is not None and limit.size_bytes >= memory * GIB:
+        assert found == free  # there is no more than that anyway
+        return
+    assert found.limit == limit
+    in_main = found.main_bytes if devices else found.total_bytes
+    if found.verdict == "fits":
+        assert in_main <= limit.size_bytes
+        assert free.verdict in ("fits", "unknown")
+    if found.verdict == "does not fit" and free.verdict not in ("does not fit", "unknown"):
+        assert found.least is not None and found.least.main.total > limit.size_bytes
+    if not devices:
+        # The server sees all of the machine's memory, and so it shortens nothing.
+        assert found.verdict in ("fits", "the context is too long", "does not fit")
+        assert (found.verdict == "fits") == (found.total_bytes <= limit.size_bytes)
 
 
 @given(
@@ -376,6 +404,41 @@ def test_the_plan_tells(fake_engine: Install, big: str, world: Path) -> None:
     started = run_cli("serve", small)
     assert started.err.startswith(f"Needs {text}\n{told}\n")
     assert run_cli("explain", "serve", big).out.count("    why: does not fit\n") == 1
+
+
+@pytest.mark.usefixtures("small_machine")
+def test_the_limit_of_the_container_counts(
+    fake_engine: Install, big: str, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = fake_engine("podman-4.9")
+    small = write_big(world / "models" / "small.gguf", layers=16, layer_mib=96)
+    started = run_cli("serve", small, "--memory", "3g", "--backend", "cpu")
+    told = "A context of 131072 tokens does not fit into what --memory allows; --ctx-size 14080 does"
+    needs = "Needs 10.2 GiB (weights 2.0, context 8.0, overhead 0.2) of 3.0 GiB on CPU (--memory)"
+    assert started.err.startswith(f"{needs}\n{told}\n")
+    assert len(recorder.take_runs()) == 1
+    refused = run_cli("serve", small, "--memory", "2g")
+    said = f"{small} needs at least 2.4 GiB (weights 2.0, context 0.2, overhead 0.1), and --memory allows 2.0 GiB"
+    hint = "allow more, choose a smaller model or quantization, or try it all the same with --force"
+    assert refused.err.endswith(error_text(said, hint)) and refused.code == 22
+    assert recorder.take_runs() == []
+    run_cli("serve", small, "--memory", "2g", "--force")
+    assert len(recorder.take_runs()) == 1
+    # More than there is limits nothing.
+    assert " of 4.0 GiB on CPU\n" in run_cli("serve", small, "--memory", "9g").err
+    monkeypatch.setenv("RAMALAMA_MEMORY", "3g")
+    fit = run_cli("fit", small)
+    assert "  memory usable      3.0 GiB, by $RAMALAMA_MEMORY\n" in fit.out and fit.code == 22
+    assert (
+        "  A context of 131072 tokens does not fit into what $RAMALAMA_MEMORY allows; --ctx-size 14080 does" in fit.out
+    )
+    place = json.loads(run_cli("fit", small, "--ctx-size", "14080", "--json").out)["places"][0]
+    assert (place["verdict"], place["usable_bytes"], place["limit_bytes"], place["usable_source"]) == (
+        "fits", 3 * GIB, 3 * GIB, "the container's limit ($RAMALAMA_MEMORY)")  # fmt: skip
+    # Without a container nothing limits it.
+    bare = run_cli("--nocontainer", "fit", small)
+    assert "  memory usable      4.0 GiB\n" in bare.out
+    assert bare.err == "Warning: $RAMALAMA_MEMORY: memory is only limited in a container\n"
 
 
 @pytest.mark.usefixtures("small_machine")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Recorder, run_cli
+from harness import Recorder, free_all_ports, run_cli
 
 Install = Callable[..., Recorder]
 
-FIRST = 20000 + os.getpid() % 10000  # somebody may really have 8080
+FIRST = 20001  # all ports count as free
 BUSY = {
     "podman-4.9": 'Error: the container name "ramalama-demo-8080" is already in use by 1',
     "docker-28": 'docker: Conflict. The container name "/x" is already in use by container 1',
@@ -25,6 +24,7 @@ def names(runs: list[list[str]]) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def text(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    free_all_ports(monkeypatch)
     monkeypatch.setenv("RAMALAMA_PORT", str(FIRST))
     path = world / "text"
     path.write_text("words", "utf-8")

@@ -126,6 +126,13 @@ def test_overrides(backend, key):
     assert choose(other, overrides={key: "mine"}).ref.startswith("quay.io/")
 
 
+@pytest.mark.parametrize("ref", ["-x", "a b", "a\nb", "a\x07", "\x1b[2J", "a\u2028b"])
+def test_what_is_no_name_of_an_image_is_refused(ref):
+    for given in ({"explicit": ref}, {"overrides": {"cpu": ref}}, {"default_image": ref}):
+        with pytest.raises(ValueProblem, match="is not the name of an image"):
+            choose("cpu", **given)
+
+
 def test_the_own_name_of_a_backend_beats_the_variable():
     assert choose("rocm", overrides={"HIP_VISIBLE_DEVICES": "a", "rocm": "b"}).ref == "b:latest"
 

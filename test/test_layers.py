@@ -23,7 +23,7 @@ FILES = {
 # A layer's modules by the beginning of their names below the package, and the layers that each may import.
 LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "values": (("value", "errors", "options", "request", "facts", "reference", "model", "plan", "shape",
-                "measurement", "observed"), {"values"}),
+                "measurement", "observed", "familiar"), {"values"}),
     "data": (("data",), {"values", "data"}),
     "thought": (("accelerator", "limits", "access", "cards", "gpu_selectors", "selection", "suitability", "passage",
                  "visible", "image", "planner", "causes", "proof", "server_log", "fit", "fit_words", "memory",

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -257,6 +258,48 @@ def test_a_size_is_spelt_so_that_it_can_be_read_again(size: int) -> None:
     assert words[words.index("--memory-swap") + 1] == spelt
     if "." not in spelt and len(spelt.rstrip("bkmg")) <= 18:
         assert checked(MEMORY, (spelt, "", "", None), "/") == size
+
+
+@given(st.sampled_from(["podman", "docker"]), st.floats(0.01, 65536))
+def test_processors_are_spelt_as_docker_counts_them(kind: str, cpus: float) -> None:
+    words = render_run(Container(name="c", cpus=cpus), kind, kind, (25, 0))
+    spelt = words[words.index("--cpus") + 1]
+    assert (Fraction(spelt) * 10**9).denominator == 1
+    assert abs(Fraction(spelt) - Fraction(cpus)) <= Fraction(1, 10**9)
+    assert "e" not in spelt and not spelt.endswith(".")
+
+
+NONSENSE = {
+    "--memory=0": "--memory: '0' is less than 6m, the least that engines take",
+    "--memory=-1": "--memory: '-1' is not a size",
+    "--memory=1e400": "--memory: '1e400' is not a size",
+    "--memory=nan": "--memory: 'nan' is not a size",
+    "--memory=99999999t": "--memory: the size is too large",
+    "--cpus=0": "--cpus: 0.0 is not between 0.01 and 65536",
+    "--cpus=-1": "--cpus: -1.0 is not between 0.01 and 65536",
+    "--cpus=1e400": "--cpus: '1e400' is not a finite number",
+    "--cpus=nan": "--cpus: 'nan' is not a finite number",
+    "--cpus=2g": "--cpus: '2g' is not a number",
+}
+
+
+@pytest.mark.parametrize("word", NONSENSE)
+@pytest.mark.parametrize("engine", ["podman-5.4", "docker-28"])
+def test_limits_that_are_none(engine: str, word: str, fake_engine: Install) -> None:
+    fake_engine(engine).make_known()
+    done = run_cli("--dryrun", "serve", "demo", word)
+    assert (done.code, done.out) == (22, "")
+    assert done.err.startswith(f"Error: {NONSENSE[word]}\nHint: ")
+
+
+@pytest.mark.parametrize("engine", ["podman-5.4", "docker-28"])
+def test_limits_beyond_the_machine_are_told(engine: str, fake_engine: Install) -> None:
+    fake_engine(engine).make_known()
+    host = ("--host-facts", str(HOSTS / "radeon-890m"), "--backend", "cpu")
+    done = run_cli("--dryrun", "serve", "demo", *host, "--memory", "9t", "--cpus", "999.5")
+    assert done.code == 0 and " --cpus 999.5 --memory 9216g --memory-swap 9216g " in done.out
+    assert "Warning: --cpus: 999.5 processors are more than the " in done.err
+    assert "Warning: --memory: 9216 GiB is more than the " in done.err
 
 
 @pytest.mark.parametrize("engine", ["podman-4.3", "docker-20.10"])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ramalama_like.cli.help import parse_with_typer
 from ramalama_like.cli.parse import parse_argv
 from ramalama_like.errors import NotBuiltYet, UsageError
+from ramalama_like.familiar import HINTS
 from ramalama_like.options import COMMANDS, COMMANDS_NOT_YET, global_options, options_of
 from ramalama_like.request import Given, Request
 
@@ -95,7 +96,31 @@ REFUSED: dict[str, tuple[str, str]] = {
     "run m -z": ("no such option: -z", "see ramalama-like run --help"),
     "run m -iz": ("no such option: -z", "see ramalama-like run --help"),
     "run m --detach": ("no such option: --detach", "it is an option of serve"),
-    "run m -v": ("no such option: -v", "see ramalama-like run --help"),
+    "run m -v": ("no such option: -v", "the engine's own options go through: --engine-args '-v …'"),
+    "run --helpp": ("no such option: --helpp", "did you mean --help?"),
+    "run m --hel": ("no such option: --hel", "did you mean --help?"),
+    "--helpp": ("no such option: --helpp", "did you mean --help?"),
+    "--versio": ("no such option: --versio", "did you mean --version?"),
+    "run --version": ("no such option: --version", "ramalama-like --version tells the version"),
+    "ps -a": ("no such option: -a", "ps always lists all of this program's containers, those that ended too"),
+    "ps --all": ("no such option: --all", "ps always lists all of this program's containers, those that ended too"),
+    "ps --filter x": ("no such option: --filter", "pipe what --json prints to jq, or ask the engine itself"),
+    "logs -n 5 x": ("no such option: -n", "did you mean --tail?"),
+    "logs -a": ("no such option: -a", "see ramalama-like logs --help"),
+    "info --json": ("no such option: --json", "info always prints JSON"),
+    "serve m --num-ctx 5": ("no such option: --num-ctx", "did you mean --ctx-size?"),
+    "serve m --n-gpu-layers 5": ("no such option: --n-gpu-layers", "did you mean --ngl?"),
+    "serve m --temperature 5": ("no such option: --temperature", "did you mean --temp?"),
+    "serve m --gpus all": ("no such option: --gpus", "cards are used by themselves; --gpu SEL chooses among them"),
+    "serve --rm m": ("no such option: --rm", "containers are removed by themselves, except those of serve --detach"),
+    "serve --cap-add x m": (
+        "no such option: --cap-add",
+        "the engine's own options go through: --engine-args '--cap-add …'",
+    ),
+    "serve --top-k 5 m": ("no such option: --top-k", "the server's own options go through: --runtime-args '--top-k …'"),
+    "run -m x": ("no such option: -m", "the model's name stands alone, behind the command"),
+    "run --verbose m": ("no such option: --verbose", "did you mean --debug?"),
+    "run --format json m": ("no such option: --format", "--dryrun=json prints the whole plan"),
     "--zzzzzz run m": ("no such option: --zzzzzz", "see ramalama-like --help"),
     "--name x run m": ("no such option before the command: --name", "put it after the command, as in run"),
     "run m --name": ("--name needs a value", ""),
@@ -127,6 +152,24 @@ def test_commands_of_the_dialect_are_refused_by_name(command: str) -> None:
     with pytest.raises(NotBuiltYet, match=f"^{command}: .* yet$") as caught:
         parse_argv([command, "x", "--y"])
     assert caught.value.exit_code == 38
+
+
+def test_hints_are_for_what_is_refused_and_lead_to_what_is_there() -> None:
+    for name, hints in HINTS.items():
+        commands = (
+            [name] if name in COMMANDS else [c for c, declared in COMMANDS.items() if declared.starts or not name]
+        )
+        for command in commands:
+            takes = {flag for o in options_of(command).values() for flag in (*o.flags, *o.off_flags)}
+            for flag, hint in hints.items():
+                meant = hint.removeprefix("did you mean ").removesuffix("?")
+                if flag in takes or meant == hint or command in ("explain", "help"):
+                    continue
+                if command in (name, "serve", "run"):
+                    assert meant in takes or meant == "--version" or (meant, command) == ("--keepalive", "serve"), flag
+                with pytest.raises(UsageError) as caught:
+                    parse_argv([*command.split(), flag, "x", "y"])
+                assert caught.value.message.startswith("no such option: ")
 
 
 def test_a_message_stays_on_one_line() -> None:

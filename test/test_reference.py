@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ramalama_like.errors import ValueProblem
-from ramalama_like.reference import DEMO, PREFIXES, Reference, parse_reference
+from ramalama_like.reference import DEMO, PREFIXES, Reference, parse_reference, plain_url
 
 EXACT = {
     "demo": ("demo", "demo"),
@@ -52,6 +52,10 @@ EXACT = {
     "file:///%zz%": ("file", "/%zz%"),
     "file:///%ff": ("file", "/\udcff"),
     "hf:/x": ("huggingface", "hf:/x"),
+    "HF://Owner/Model": ("huggingface", "Owner/Model"),
+    "Https://HuggingFace.co/owner/model": ("huggingface", "owner/model"),
+    "HTTP://Example.org/M.gguf": ("http", "Example.org/M.gguf"),
+    "FILE:///M": ("file", "/M"),
 }
 REFUSED = {
     "": ("the model's name is empty", "give a path to a GGUF file, or 'demo'"),
@@ -61,6 +65,10 @@ REFUSED = {
     "file:": ("file:: a path must follow file:", "write file:///PATH"),
     "file:///": ("file:///: a path must follow file:", "write file:///PATH"),
     "file://there/m": ("file://there/m: a file on another host cannot be opened", "write file:///PATH"),
+    "ftp://host/m.gguf": (
+        "ftp://host/m.gguf: models cannot be had from ftp:// addresses",
+        "use https://, hf://, ollama:// or oci://; a file of such a name is written ./NAME",
+    ),
     "file:///a%00b": ("a model's name cannot hold a NUL character", ""),
 }
 
@@ -93,7 +101,7 @@ def test_any_text_is_a_reference_or_refused(text: str) -> None:
         assert problem.exit_code == 22
         return
     known = {"file", "demo", "name", *(transport for _, transport in PREFIXES)}
-    assert reference.text == text
+    assert reference.text in (text, plain_url(text))
     assert reference.transport in known
     assert reference.name != ""
     assert "\0" not in reference.name

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -131,6 +132,78 @@ def test_a_size_that_is_not_told_is_computed(server: Server) -> None:
     assert read_remote_gguf(f"{server.url}/x", patience_s=PATIENCE_S).size_bytes == len(content)
 
 
+def test_a_small_file_whose_size_is_not_told(server: Server) -> None:
+    content = model_file(data=64)
+    server.answer = lambda handler: handler.send_range(content, size="*")
+    assert read_remote_gguf(f"{server.url}/x", patience_s=PATIENCE_S).size_bytes == len(content)
+    server.answer = lambda handler: handler.send_range(content[:100], size="*")  # which ends within the header
+    with pytest.raises(AppError) as caught:
+        read_remote_gguf(f"{server.url}/x", patience_s=PATIENCE_S)
+    assert caught.value.message == f"{server.url}/x: the header is damaged or cut off"
+
+
+def test_no_size_anywhere(server: Server) -> None:
+    content = gguf_bytes(gguf_pair("general.architecture", "text", "llama"),
+                         tensors=[gguf_tensor("blk.0.attn_k.weight", [8], 99)], data=32)  # fmt: skip
+    server.answer = lambda handler: handler.send_range(content, size="*")
+    said = f"{server.url}/x: neither the server nor the header tells the size"
+    assert run_cli("fit", f"{server.url}/x") == Result(22, "", error_text(said, "download the file"))
+
+
+def test_what_is_asked_for(server: Server) -> None:
+    asked: list[dict[str, str]] = []
+
+    def answer(handler: Handler) -> None:
+        asked.append({name.lower(): text for name, text in handler.headers.items()})
+        handler.send_range(content)
+
+    content, server.answer = model_file(data=4096), answer
+    read_remote_gguf(server.url.replace("http://", "HTTP://me:secret@") + "/x", patience_s=PATIENCE_S)
+    assert (asked[0]["accept-encoding"], asked[0]["range"]) == ("identity", "bytes=0-1048575")
+    assert asked[0]["authorization"].startswith("Basic ")
+    assert run_cli("fit", f"{server.url.replace('http', 'Http')}/x", "--backend", "cpu").code == 0
+
+
+def test_a_password_does_not_follow_to_another_host(server: Server) -> None:
+    content = model_file()
+    told: list[tuple[str, str | None, str | None]] = []
+
+    def answer(handler: Handler) -> None:
+        host = handler.headers["Host"].partition(":")[0]
+        told.append((host, handler.headers.get("Authorization"), handler.headers.get("Referer")))
+        if host == "127.0.0.1":
+            handler.send(302, b"", Location=f"http://localhost:{server.server_address[1]}/there")
+        else:
+            handler.send_range(content)
+
+    server.answer = answer
+    url = server.url.replace("//", "//me:secret@")
+    assert read_remote_gguf(f"{url}/x?sig=secret", patience_s=PATIENCE_S).size_bytes == len(content)
+    assert [(host, bool(key), referer) for host, key, referer in told] == [
+        ("127.0.0.1", True, None), ("localhost", False, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["..", "a/../..-00001-of-00001.gguf", "..-00001-of-00001.gguf", "%2e%2e", ""])
+def test_names_that_lead_up(name: str, server: Server) -> None:
+    content = model_file(data=4096)
+    server.answer = lambda handler: handler.send_range(content)
+    done = run_cli("fit", f"{server.url}/{name}", "--backend", "cpu", "--json")
+    assert (done.code, json.loads(done.out)["size_bytes"]) == (0, len(content))
+
+
+def test_a_lone_part_is_told(server: Server, tmp_path: Path) -> None:
+    content = gguf_bytes(gguf_pair("general.architecture", "text", "llama"), gguf_pair("split.count", "u16", 3))
+    server.answer = lambda handler: handler.send_range(content)
+    hint = "give it the name that it had, as in model-00001-of-00003.gguf"
+    for url in (f"{server.url}/get?file=x-00001-of-00003.gguf", f"{server.url}/get"):
+        said = f"{server.url}/get: is one of 3 parts of a model"
+        assert run_cli("fit", url) == Result(22, "", error_text(said, hint))
+    path = tmp_path / "x.gguf"
+    path.write_bytes(content)
+    assert run_cli("fit", str(path)) == Result(22, "", error_text(f"{path}: is one of 3 parts of a model", hint))
+
+
 @pytest.mark.parametrize("length", [True, False])
 def test_a_server_that_knows_no_ranges_is_read_no_further_than_needed(server: Server, length: bool) -> None:
     content = model_file(30_000, data=1024)
@@ -233,6 +306,14 @@ def packed(handler: Handler) -> None:
     handler.send(200, b"not gzip", Content_Encoding="gzip")
 
 
+def packed_part(handler: Handler) -> None:
+    handler.send(206, b"x" * 10, Content_Encoding="br", Content_Range="bytes 0-9/100")
+
+
+def backwards(handler: Handler) -> None:
+    handler.send(206, b"GGUF", Content_Range="bytes 0-9/5")
+
+
 AGAIN = "download the model again"
 CUT = ("the connection was cut", "try again", 5)
 FAULTS: dict[str, tuple[Answer, tuple[str, str, int]]] = {
@@ -255,7 +336,12 @@ FAULTS: dict[str, tuple[Answer, tuple[str, str, int]]] = {
     "shorter than asked": (shorter_than_asked, CUT),
     "short stream": (short_stream, CUT),
     "a file that ends": (ended_stream, ("the header is damaged or cut off", AGAIN, 22)),
-    "packed": (packed, CUT),
+    "packed": (packed, ("the server sends the file packed (gzip), though asked not to",
+                        "download the file, and give its path", 22)),
+    "a packed part": (packed_part, ("the server sends the file packed (br), though asked not to",
+                                    "download the file, and give its path", 22)),
+    "a range that ends before it begins": (backwards, ("the server sent another part of the file than it was asked "
+                                                       "for", "try again, or download the file", 5)),
     "hangs up": (hang_up, ("the server cannot be reached", "check the address and the network", 5)),
     "gibberish": (gibberish, ("the server cannot be reached", "check the address and the network", 5)),
     "circles": (round_in_circles, ("leads round in circles", "give the file's own address", 22)),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import PACKAGE
-from hypothesis import given
+from harness import HOSTS, PACKAGE, gguf_bytes, gguf_pair, gguf_tensor, run_cli
+from hypothesis import HealthCheck, given
+from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
 from ramalama_like.data import load_table
 from ramalama_like.facts import HostFacts
-from ramalama_like.fit import main_place, make_fit
+from ramalama_like.fit import Place, main_place, make_fit
 from ramalama_like.memory_options import MemoryOptions, read_memory_options, read_words
 from ramalama_like.models.gguf import GgufHeader, read_gguf
 from ramalama_like.models.shapes import make_shape
@@ -162,6 +165,10 @@ NAMES = st.sampled_from(["token_embd.weight", "output.weight", "blk.0.attn_k.wei
                          "blk.99999999999.x", "blk", ""])  # fmt: skip
 
 
+FACTS = HostFacts(memory_bytes=1 << 34)
+CARD = Place("Card", "vulkan", 2, 1 << 33, 1 << 33)
+
+
 @given(
     architecture=st.sampled_from(["llama", "gemma3", "mamba", "gemma3n", ""]),
     numbers=st.dictionaries(KEYS, NUMBERS, max_size=12),
@@ -175,11 +182,83 @@ def test_any_header_has_a_shape_or_none(
 ) -> None:  # fmt: skip
     began = time.thread_time()
     shape = make_shape([header(architecture, numbers, tensors, arrays, layers)])
-    if shape is not None:
-        found = make_fit([shape], MemoryOptions(), main_place(HostFacts(memory_bytes=1 << 34)),
-                         HostFacts(memory_bytes=1 << 34), thorough=True)  # fmt: skip
-        assert min(found.weights_bytes, found.cache_bytes, found.overhead_bytes) >= 0
+    for place in (main_place(FACTS), CARD) if shape is not None else ():
+        assert shape is not None
+        found = make_fit([shape], MemoryOptions(), place, FACTS, thorough=True)
+        assert min(found.weights_bytes, found.cache_bytes, found.overhead_bytes, found.main_bytes) >= 0
+        assert 0 <= (found.fitting_context or 0) <= max(found.context, 1 << 31)
+        assert 0 < found.context <= 1 << 31
     assert time.thread_time() - began < 0.5
+
+
+KINDS = {"u8": (0, 255), "i8": (-128, 127), "u32": (0, (1 << 32) - 1), "i32": (-1 << 31, (1 << 31) - 1),
+         "u64": (0, (1 << 64) - 1), "i64": (-1 << 63, (1 << 63) - 1)}  # fmt: skip
+
+
+@st.composite
+def pair(draw: st.DrawFn) -> bytes:
+    """A key that decides about memory, with a number or array of any kind."""
+    key, kind = draw(KEYS), draw(st.sampled_from(sorted(KINDS)))
+    least, most = KINDS[kind]
+    number = st.sampled_from([least, most, 0, 1, 2, 7, 64]) | st.integers(least, most)
+    if draw(st.booleans()):
+        return gguf_pair(f"llama.{key}", f"[{kind}]", draw(st.lists(number, max_size=4)))
+    return gguf_pair(f"llama.{key}", kind, draw(number))
+
+
+@st.composite
+def tensor(draw: st.DrawFn) -> bytes:
+    size = st.sampled_from([0, 1, 64, 1 << 32, (1 << 64) - 1])
+    return gguf_tensor(draw(NAMES), draw(st.lists(size, max_size=4)), draw(st.sampled_from([0, 2, 30, 99])),
+                       draw(st.sampled_from([0, 32, 1 << 40, (1 << 64) - 1])))  # fmt: skip
+
+
+@settings_of_hypothesis(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pairs=st.lists(pair(), max_size=10), tensors=st.lists(tensor(), max_size=4), layers=st.integers(1, 3),
+       words=st.sampled_from([(), ("-c", "0"), ("-c", str((1 << 63) - 1)), ("--ngl", "1")]))  # fmt: skip
+def test_fit_of_any_file_has_sensible_figures_or_says_no(
+    pairs: list[bytes], tensors: list[bytes], layers: int, words: tuple[str, ...], tmp_path: Path
+) -> None:
+    base = [gguf_pair("general.architecture", "text", "llama"), gguf_pair("llama.block_count", "u32", layers),
+            gguf_pair("llama.embedding_length", "u32", 64)]  # fmt: skip
+    path = tmp_path / "x.gguf"
+    path.write_bytes(gguf_bytes(*base, *pairs, tensors=[gguf_tensor("blk.0.attn_k.weight", [8]), *tensors], data=4096))
+    done = run_cli("--nocontainer", "--host-facts", str(HOSTS / "no-gpu"), "fit", str(path), "--json", *words)
+    assert done.code in (0, 22), done.err
+    assert "a fault in this program" not in done.err
+    if not done.out:
+        assert done.err.count("Error: ") == 1
+        return
+    found = json.loads(done.out)
+    place = found["places"][0]
+    numbers = [found["context_length"], found["size_bytes"], *(n for n in place.values() if isinstance(n, int))]
+    assert min(numbers) >= 0
+    assert place["weights_bytes"] <= 4 * found["size_bytes"]  # tensors may lie on each other, five at most
+    assert place["context"] < 1 << 31 or words == ("-c", str((1 << 63) - 1))
+    assert run_cli("--host-facts", str(HOSTS / "no-gpu"), "--nocontainer", "fit", str(path), *words).code == done.code
+
+
+NONSENSE = {
+    "u32 of nothing": ("u32", 0),
+    "a negative number": ("i32", -5),
+    "more than llama.cpp can count": ("u64", 1 << 40),
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_a_context_that_cannot_be_meant_is_unknown(name: str, tmp_path: Path) -> None:
+    keys = {"block_count": ("u32", 1), "embedding_length": ("u32", 64), "attention.head_count": ("i32", -4),
+            "attention.head_count_kv": ("i64", -1 << 63), "context_length": NONSENSE[name]}  # fmt: skip
+    path = tmp_path / "x.gguf"
+    path.write_bytes(gguf_bytes(
+        gguf_pair("general.architecture", "text", "llama"), *(gguf_pair(f"llama.{k}", *v) for k, v in keys.items()),
+        tensors=[gguf_tensor("blk.0.attn_k.weight", [8])], data=32,
+    ))  # fmt: skip
+    words = ("--nocontainer", "--host-facts", str(HOSTS / "no-gpu"), "fit", str(path))
+    told = "context of 256 tokens (its header does not tell what it was made for: name one with --ctx-size), cache f16"
+    assert run_cli(*words).out.startswith(f"x: 1 layers, {told}\n")
+    assert run_cli(*words, "-c", "512").out.startswith("x: 1 layers, context of 512 tokens, cache f16\n")
+    assert json.loads(run_cli(*words, "--json").out)["context_length"] == 0
 
 
 def test_the_demo_model() -> None:

@@ -5,25 +5,27 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import HOSTS, PACKAGE, ROOT, Recorder, Result, run_cli
+from harness import HOSTS, PACKAGE, ROOT, Recorder, Result, error_text, run_cli
 from hypothesis import HealthCheck, given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
-from ramalama_like import settings
+from ramalama_like import __version__, settings
 from ramalama_like.accelerator import choose_accelerator
 from ramalama_like.data import built_in, load_table, overlay, use_tables
 from ramalama_like.errors import ValueProblem
 from ramalama_like.facts import EngineFacts
 from ramalama_like.image import choose_image
-from ramalama_like.options import Setting
+from ramalama_like.options import Setting, all_options
 from ramalama_like.probe import probe
 from ramalama_like.request import Request
+from ramalama_like.value import replace
 
 Install = Callable[..., Recorder]
 
@@ -216,7 +218,7 @@ def test_a_file_for_no_table_is_warned_about(world: Path, podman: Recorder) -> N
 
 
 def test_without_folders_nothing_is_read(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ramalama_like.toml_files.parse", None)
+    monkeypatch.setattr("ramalama_like.toml_files.parse_with_lines", None)
     asked: list[str] = []
     real = os.path.isdir
     monkeypatch.setattr(os.path, "isdir", lambda path: asked.append(str(path)) or real(path))
@@ -227,6 +229,7 @@ def test_without_folders_nothing_is_read(world: Path, monkeypatch: pytest.Monkey
 
 # What is refused.
 
+REF = "2: families.ramalama.ref must be like quay.io/ramalama/{name}:{tag}"
 REFUSED = {
     ("images", "[families.ramalama.images.rocm]\ngfxs = []"): "2: unknown key gfxs",
     ("images", "[familys.x]\nref = ''"): "1: unknown key familys",
@@ -279,6 +282,43 @@ REFUSED = {
     ("accelerators", "[aliases]\nfast = 'vulcan'"): "1: aliases names the back end vulcan, which does not exist",
     ("accelerators", "[backends.vulkan.drivers]\nacme = []"): (
         "1: backends.vulkan.drivers names the vendor acme, which does not exist"),
+    ("accelerators", "[vendors.amd]\nvirtual_nodes = ['/dev/dri']"): (
+        "1: vendors.amd has virtual_nodes, and so needs engines, engine_reason, driver_reason"),
+    ("accelerators", "[vendors.amd]\nnode = '/dev/../etc/#'"): "2: vendors.amd.node must be like /dev/davinci#",
+    ("accelerators", "device_nodes = ['/etc/passwd']"): "1: device_nodes.0 must be like /dev/nvidia#",
+    ("accelerators", "[vendors.amd]\ntitle = ''"): "2: vendors.amd.title must not be empty",
+    ("accelerators", "[vendors.amd]\ntitle = '\t'"): "2: vendors.amd.title must not hold control characters",
+    ("accelerators", "[vendors.amd]\nclasses = ['3']"): "2: vendors.amd.classes.0 must be like 03",
+    ("accelerators", "[vendors.'']\n"): '1: vendors."" is no name',
+    ("accelerators", "[backends.auto]\n"): "1: backends.auto is no name",
+    ("accelerators", "[variables.'A=B']\n"): '1: variables."A=B" is no name',
+    ("accelerators", "[backends.vulkan.defaults]\n'1A' = 'x'"): "2: backends.vulkan.defaults.1A is no name",
+    ("accelerators", "[aliases]\nvulkan = 'cpu'"): "2: aliases.vulkan is the name of a back end",
+    ("accelerators", "a.'b\"\t'.c = 1"): "1: unknown key a",
+    ("images", "'a b' = 1"): '1: unknown key "a b"',
+    ("images", "[families.'-x']\n"): '1: families."-x" is no name',
+    ("images", "[families.ramalama]\nref = ''"): "2: families.ramalama.ref must not be empty",
+    ("images", "[families.ramalama]\nref = ' '"): "2: families.ramalama.ref must not be empty",
+    ("images", "[families.ramalama]\nref = 'a b/{name}:{tag}'"): REF,
+    ("images", "[families.ramalama]\nref = '--privileged'"): REF,
+    ("images", "[families.ramalama]\nref = '-x/{name}:{tag}'"): REF,
+    ("images", "[families.ramalama]\nref = 'x/{nam}:{tag}'"): REF,
+    ("images", "[families.ramalama]\nref = 'x//{name}:{tag}'"): REF,
+    ("images", '[families.ramalama]\nref = "x/{name}:\\u0007"'): (
+        "2: families.ramalama.ref must not hold control characters"),
+    ("images", "[families.ramalama]\ntag = '-x'"): "2: families.ramalama.tag must be like 0.25",
+    ("images", "[families.ramalama]\ntag = 'a b'"): "2: families.ramalama.tag must be like 0.25",
+    ("images", "[families.ramalama]\ntag = ':'"): "2: families.ramalama.tag must be like 0.25",
+    ("images", "[families.ramalama]\ntag = ''"): (
+        "1: families.ramalama.images.cpu makes quay.io/ramalama/ramalama:, which is not the name of an image"),
+    ("images", "[families.ramalama.images.cpu]\nname = '-x'"): (
+        "2: families.ramalama.images.cpu.name must be like ramalama"),
+    ("images", "[families.'llama.cpp'.images.cpu]\nname = 'a/b'"): (
+        "1: families.llama.cpp.images.cpu makes ghcr.io/ggml-org/llama.cpp:a/b, which is not the name of an image"),
+    ("engines", "[podman.pull]\nnever = ''"): "2: podman.pull.never must not be empty",
+    ("engines", "[podman.pull]\nnever = 'x'"): "2: podman.pull.never must be like missing",
+    ("causes", "[[cause]]\nwhy = 'x'\nhint = 'y'"): "1: cause.0 lacks text or exit_codes",
+    ("causes", "[[cause]]\ntext = ''\nwhy = 'x'\nhint = 'y'"): "2: cause.0.text must not be empty",
     ("engines", "[podman]\nassumed = 'new'"): "2: podman.assumed must be like 5.4",
     ("engines", "[nerdctl]\noldest = '1'"): "1: unknown key nerdctl",
     ("engines", "[[entrypoint]]\nprefix = 'x'"): "1: entrypoint.0 lacks other, words",
@@ -319,6 +359,87 @@ def test_other_files_than_text(world: Path, podman: Recorder) -> None:
     assert f"{folder}/images.toml is not a file" in run_cli("config", "show").err
 
 
+# The default family, and families without an image for the CPU.
+
+MINE = EXAMPLES["A family of images"]["images.toml"]
+
+
+def test_the_default_family_is_that_of_the_tables(world: Path, podman: Recorder) -> None:
+    assert all_options()["image_family"].default == built_in("images")["default_family"]
+    path = put(world, {"images.toml": f'default_family = "mine"\n{MINE}'}) / "images.toml"
+    assert image_of(serve(HOSTS / "radeon-890m")) == "registry.example/llm/vulkan:7"
+    assert (
+        image_of(serve(HOSTS / "radeon-890m", "--image-family", "local"))
+        == f"localhost/ramalama-like/vulkan:{__version__}"
+    )
+    shown = run_cli("config", "show", "--origin").out.splitlines()
+    assert f'image_family = "mine"  # {path}:1' in shown
+    explained = run_cli("explain", "serve", "demo", "--host-facts", str(HOSTS / "radeon-890m")).out
+    assert f"    why: the mine family's image for vulkan ({path}:1)\n" in explained
+
+
+def test_the_users_default_family_beats_the_systems(world: Path, podman: Recorder) -> None:
+    put(world, {"images.toml": 'default_family = "local"'}, SYSTEM)
+    assert image_of(serve(HOSTS / "no-gpu")) == f"localhost/ramalama-like/cpu:{__version__}"
+    put(world, {"images.toml": 'default_family = "llama.cpp"'})
+    assert " ghcr.io/ggml-org/llama.cpp:server " in serve(HOSTS / "no-gpu").out
+    put(world, {"images.toml": ""})
+    assert image_of(serve(HOSTS / "no-gpu")) == f"localhost/ramalama-like/cpu:{__version__}"
+
+
+def test_a_family_without_an_image_for_the_cpu(world: Path, podman: Recorder, tmp_path: Path) -> None:
+    host = HOSTS / "no-gpu"
+    missing = '[families.ramalama]\nalso = {}\n[families.ramalama.images.cpu]\nmissing = "it is gone"\n'
+    put(world, {"images.toml": missing.format("[]")})
+    done = run_cli(*SERVE, str(host))
+    said = (
+        "the ramalama family has no image for cpu: it is gone, and no family that families.ramalama.also names has one"
+    )
+    assert done == Result(22, "", error_text(said, "name an image with --image, or another family with --image-family"))
+    assert run_cli(*SERVE, str(host), "--image", "x").code == 0
+    put(world, {"images.toml": missing.format('["ramalama"]')})  # round in a circle
+    assert run_cli(*SERVE, str(host)).err == error_text(
+        said, "name an image with --image, or another family with --image-family"
+    )
+    put(world, {"images.toml": missing.format('["local"]')})
+    assert image_of(serve(host)) == f"localhost/ramalama-like/cpu:{__version__}"
+    # Of an architecture that no family knows, the nearest is taken and said.
+    shutil.copytree(host, tmp_path / "host")
+    (tmp_path / "host/proc/sys/kernel/arch").write_text("riscv64\n")
+    done = serve(tmp_path / "host")
+    assert image_of(done) == f"localhost/ramalama-like/cpu:{__version__}"
+    assert "in spite of the architecture" in done.err
+
+
+def test_an_alias_of_ones_own_is_understood(world: Path, podman: Recorder) -> None:
+    put(world, {"accelerators.toml": '[aliases]\nfast = "vulkan"\n'})
+    assert "quay.io/ramalama/ramalama:0.25" in serve(HOSTS / "radeon-890m", "--backend", "fast").out
+    assert run_cli("benchmarks", "list", "--backend", "fast").code == 0
+
+
+@pytest.mark.parametrize("text", [
+    "a = " + "[" * 20000 + "]" * 20000, "a = " + "{b = " * 5000 + "1" + "}" * 5000, "a" + ".a" * 3000 + " = 1",
+    "[a" + ".a" * 3000 + "]", *(f"a = {'[' * depth}{']' * depth}" for depth in range(150, 500, 50)),
+    *(f"a = {'{b = ' * depth}1{'}' * depth}" for depth in range(80, 260, 30)),
+], ids=len)  # fmt: skip
+@pytest.mark.parametrize("name", ["ramalama/ramalama.conf", "ramalama-like/tables/images.toml"])
+def test_nesting_without_end(text: str, name: str, world: Path) -> None:
+    path = world / "home/.config" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text if "tables" in name else f"[ramalama]\n{text}")
+    done = run_cli("config", "show")
+    assert done.code == (22 if "tables" in name or "too deeply" in done.err else 0)
+    assert done.err.startswith((f"Error: {path}:", f"Warning: {path}:2: "))
+
+
+def test_a_file_without_end(world: Path) -> None:
+    folder = put(world, {"causes.toml": "# " + "x" * (1 << 20)})
+    said = f"{folder}/causes.toml: is larger than 1 MiB"
+    assert run_cli("config", "show") == Result(22, "", error_text(said, "name another file, or make it smaller"))
+    (folder / "causes.toml").write_text("#" * ((1 << 20) - 1))
+    assert run_cli("config", "show").code == 0
+
+
 # The merging itself.
 
 
@@ -335,15 +456,24 @@ def test_the_built_in_tables_have_their_own_shape(name: str) -> None:
         assert merged[key] == ((*item, *item) if rows else item)  # rows are put in front
 
 
-SHALLOW = st.text("abc+", max_size=3) | st.integers(0, 3) | st.booleans() | st.lists(st.text(max_size=2), max_size=2)
+AWKWARD = ("", " ", "+", "a+", "-x", "--help", "a b", "a,b", "a=b", "a\n", "\x00", "\x1b[2J", "é", "..", "auto",
+           "x" * 99, "{name}", "{tag}", "/dev/../x#", "/dev/##", "a.b")  # fmt: skip
+TEXT = st.text(max_size=3) | st.sampled_from(AWKWARD)
+SCALAR = TEXT | st.integers() | st.booleans() | st.floats() | st.dates()
+ANYTHING = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+                        max_leaves=6)  # fmt: skip
 PATHS = {
     "images": [("families",), ("families", "ramalama"), ("families", "ramalama", "images", "cuda"),
                ("families", "new"), ("families", "ramalama", "images", "new"), ("override_keys",), ()],
     "accelerators": [("vendors", "amd"), ("vendors", "new"), ("backends", "vulkan"), ("backends", "new"),
-                     ("backends", "musa", "native"), ("variables", "new"), ("backends", "cuda", "drivers"), ()],
+                     ("backends", "musa", "native"), ("variables", "new"), ("backends", "cuda", "drivers"),
+                     ("aliases",), ()],
+    "engines": [("podman",), ("podman", "pull"), ("docker", "has"), ("new",), ()],
+    "causes": [()],
 }  # fmt: skip
 
 
+@settings_of_hypothesis(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_row_is_merged_or_refused(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(PATHS)))
@@ -354,8 +484,8 @@ def test_any_row_is_merged_or_refused(data: st.DataObject) -> None:
         here = here.get(part, {}) if isinstance(here, dict) else {}
     if isinstance(here, dict):
         known = list(here)
-    keys = st.sampled_from([*known, *(f"{key}+" for key in known), "title", "pci", "name", "ref", "new"])
-    row: dict[str, object] = data.draw(st.dictionaries(keys, SHALLOW | st.dictionaries(keys, SHALLOW, max_size=2)))
+    keys = st.sampled_from([*known, *(f"{key}+" for key in known), "title", "pci", "name", "ref", "new"]) | TEXT
+    row: dict[str, object] = data.draw(st.dictionaries(keys, ANYTHING | st.dictionaries(keys, ANYTHING, max_size=2)))
     for part in reversed(path):
         row = {part: row}
     try:
@@ -364,6 +494,7 @@ def test_any_row_is_merged_or_refused(data: st.DataObject) -> None:
         overlay.complete_names(tables, lambda _, place: no_place(place))
     except ValueProblem as problem:
         assert problem.message.startswith("file:1: ") and problem.hint
+        assert problem.message.isprintable()
     else:
         assert set(tables["accelerators"]["backends"]) == set(tables["images"]["families"]["ramalama"]["images"])
 
@@ -378,9 +509,44 @@ def changed(item: object) -> st.SearchStrategy[object]:
         return st.lists(st.sampled_from([*item, "x", "/dev/x#"]), max_size=3, unique=True)
     if isinstance(item, bool):
         return st.booleans()
-    return st.sampled_from([item, item, "", "x", "1"])
+    return st.sampled_from([item, item, "x", "1"])
 
 
+NEW_VENDOR = st.fixed_dictionaries(
+    {"title": st.just("x"), "pci": st.sampled_from(["", "10de", "1002", "8086"]), "classes": st.just(["03"]),
+     "preference": st.lists(st.sampled_from(["vulkan", "cpu", "new"]), max_size=2)},
+    optional={"virtual_nodes": st.just(["/dev/dri"]), "engines": st.just(["podman"]), "engine_reason": st.just("x"),
+              "driver_reason": st.just("x"), "node": st.just("/dev/kfd"), "docker_gpus": st.booleans(),
+              "cdi_drivers": st.just(["nvidia", "amdgpu"]), "cdi_kind": st.just("x/y"), "cdi_repair": st.just("x")},
+)  # fmt: skip
+NEW_BACKEND = st.fixed_dictionaries(
+    {"title": st.just("x"), "vendors": st.lists(st.sampled_from(["new", "nvidia", "amd"]), max_size=2)},
+    optional={"needs": st.just(["/dev/kfd"]), "render_node": st.booleans(), "per_card": st.just("/dev/nvidia#"),
+              "docker_runtime": st.just("x"), "docker_runtime_variable": st.just("X"), "no_container": st.just("x"),
+              "npu_defaults": st.just({"X": "1"}), "native": st.just({"variable": "X"}), "system": st.just("darwin")},
+)  # fmt: skip
+NEW_FAMILY = st.fixed_dictionaries(
+    {"ref": st.just("x/{name}:{tag}"), "tag": st.just("1"),
+     "also": st.lists(st.sampled_from(["new", "ramalama", "llama.cpp"]), max_size=2),
+     "images": st.dictionaries(
+         st.sampled_from(["cpu", "vulkan", "new"]),
+         st.sampled_from([{"missing": "x"}, {"name": "y", "architectures": ["riscv64"]},
+                          {"name": "y", "architectures": ["amd64"], "gfx": []}]))},
+)  # fmt: skip
+
+
+def with_new(table: st.SearchStrategy[object], key: str, row: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """A table with one more row, or without."""
+
+    def add(both: tuple[dict[str, dict[str, object]], object]) -> object:
+        content, new = both
+        return content if new is None else {**content, key: {**content.get(key, {}), "new": new}}
+
+    return st.tuples(table, st.none() | row).map(add)  # type: ignore[arg-type]
+
+
+ACCELERATORS = with_new(with_new(changed(built_in("accelerators")), "vendors", NEW_VENDOR), "backends", NEW_BACKEND)
+IMAGES = with_new(changed(built_in("images")), "families", NEW_FAMILY)
 HOSTS_TRIED = [probe(str(HOSTS / name)) for name in ("laptop-nvidia-and-intel", "two-mi300x", "no-gpu")]
 
 
@@ -393,27 +559,32 @@ HOSTS_TRIED = [probe(str(HOSTS / name)) for name in ("laptop-nvidia-and-intel", 
         HealthCheck.filter_too_much,
     ],
 )
-@given(changed(built_in("accelerators")), changed(built_in("images")), st.sampled_from(["podman", "docker", "none"]),
-       st.sampled_from(["auto", *built_in("accelerators")["backends"]]), st.booleans())  # fmt: skip
+@given(ACCELERATORS | st.just({}), IMAGES | st.just({}), st.sampled_from(["podman", "docker", "none"]),
+       st.sampled_from(["auto", "new", *built_in("accelerators")["backends"]]), st.booleans(),
+       st.sampled_from(["ramalama", "new"]), st.sampled_from(["", "riscv64"]))  # fmt: skip
 def test_what_is_merged_decides_or_refuses_in_our_words(
-    accelerators: dict[str, object], images: dict[str, object], engine: str, backend: str, with_variables: bool
-) -> None:
+    accelerators: dict[str, object], images: dict[str, object], engine: str, backend: str, with_variables: bool,
+    family: str, arch: str,
+) -> None:  # fmt: skip
     try:
         tables = {name: overlay.merge_table(name, built_in(name), row, no_place)
                   for name, row in (("accelerators", accelerators), ("images", images))}  # fmt: skip
         overlay.complete_names(tables, lambda _, place: no_place(place))
     except ValueProblem:
         return
+    if backend not in ("auto", *tables["accelerators"]["backends"]) or family not in tables["images"]["families"]:
+        return
     use_tables(tables)
     try:
-        for facts in HOSTS_TRIED:
+        for facts in (probe(facts.root) for facts in HOSTS_TRIED):
+            facts = replace(facts, arch=arch or facts.arch)
             with contextlib.suppress(ValueProblem):
                 found = choose_accelerator(
                     backend=Setting(backend), devices=Setting(()), keep_groups=Setting(False), gpus=Setting(()),
-                    facts=facts, engine=EngineFacts(engine), family="ramalama",
+                    facts=facts, engine=EngineFacts(engine), family=family,
                     environment={name: "0" for name in tables["accelerators"]["variables"] if with_variables},
                 )  # fmt: skip
-                choose_image(accelerator=found, facts_arch=facts.arch, family=Setting("ramalama"),
+                choose_image(accelerator=found, facts_arch=facts.arch, family=Setting(family),
                              explicit=Setting(""), overrides=Setting({}), default_image=Setting(""))  # fmt: skip
     finally:
         use_tables({})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import count
 
 from ramalama_like.errors import AppError, TimedOut, ValueProblem
+from ramalama_like.reference import plain_url
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -71,9 +72,18 @@ def parse_address(url: str) -> Address:
     except ValueError:
         host, port, parts = None, None, urlsplit("")
     if parts.scheme not in ("http", "https") or not host:
-        raise ValueProblem(f"--url {url}: not the address of a server", "write http://HOST:PORT/v1 or unix:///PATH")
+        raise ValueProblem(
+            f"--url {plain_address(url)}: not the address of a server", "write http://HOST:PORT/v1 or unix:///PATH"
+        )
     default = 443 if parts.scheme == "https" else 80
     return Address(parts.scheme, host, port or default, parts.path.rstrip("/") or "/v1")
+
+
+def plain_address(url: str) -> str:
+    """A base address as far as ``parse_address`` looks at it: without user, password and query."""
+    if url.startswith("unix:") or "://" in url:
+        return plain_url(url)
+    return plain_url(f"http://{url}").removeprefix("http://")
 
 
 def is_healthy(address: Address, timeout_s: float = 2.0) -> bool:

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from ramalama_like import settings, ui
-from ramalama_like.chat.client import list_models, parse_address, wait_healthy
+from ramalama_like.chat.client import list_models, parse_address, plain_address, wait_healthy
 from ramalama_like.chat.session import Session
 from ramalama_like.errors import ValueProblem
 
@@ -101,7 +101,8 @@ def _shown_line(request: Request, program: tuple[str, ...]) -> list[str]:
         if isinstance(given.value, bool):
             line.append(given.flag)
         elif given.flag.startswith("--"):
-            line.append(f"{given.flag}={given.value}")
+            value = plain_address(str(given.value)) if given.flag == "--url" else given.value
+            line.append(f"{given.flag}={value}")
         else:
             line += [given.flag, str(given.value)]
     return line + (["--", *request.arguments] if request.arguments else [])

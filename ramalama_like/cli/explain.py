@@ -6,6 +6,7 @@ from ramalama_like import pipeline, settings, ui
 from ramalama_like.cli.parse import parse_argv
 from ramalama_like.launch import Outline
 from ramalama_like.options import ALL, COMMANDS, options_of
+from ramalama_like.reference import plain_url
 from ramalama_like.render.argv import render_steps
 from ramalama_like.render.shell import render_line
 from ramalama_like.request import Request
@@ -88,7 +89,9 @@ def _shown(option: Option, setting: Setting[object]) -> str:
         return "set, and not shown"
     if isinstance(setting.value, bool):
         return "yes" if setting.value else "no"
-    return " ".join(map(str, setting.value)) if isinstance(setting.value, tuple) else str(setting.value)
+    if isinstance(setting.value, tuple):
+        return " ".join(map(str, setting.value))
+    return plain_url(str(setting.value))  # such as --url and --model
 
 
 def _as_text(explained: Explained) -> str:

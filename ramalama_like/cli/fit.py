@@ -7,13 +7,14 @@ from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.fit import NEVER, TOO_LONG, TOO_MANY, UNKNOWN, device_place, main_place, make_fit
 from ramalama_like.fit_words import size_text, verdict_lines
 from ramalama_like.launch import Outline
+from ramalama_like.limits import container_limit, warn_of_limits
 from ramalama_like.memory_options import read_memory_options
 from ramalama_like.models import resolve_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ramalama_like.facts import HostFacts
-    from ramalama_like.fit import Fit, Place
+    from ramalama_like.facts import EngineFacts, HostFacts
+    from ramalama_like.fit import Fit, Limit, Place
     from ramalama_like.model import Model
     from ramalama_like.options import Settings
     from ramalama_like.request import Request
@@ -29,13 +30,17 @@ def execute(request: Request) -> int:
     merged = loaded.settings
     model = _find_model(request, merged)
     if model.shape is None:
-        raise ValueProblem(f"{request.model}: the header does not tell how much memory the model needs",
+        raise ValueProblem(f"{model.reference}: the header does not tell how much memory the model needs",
                            "only language models in GGUF can be measured")  # fmt: skip
     facts = pipeline.find_facts(merged)
     options = read_memory_options(merged, "serve")
+    engine = _find_engine(merged, facts)
+    limit = container_limit(merged, facts, engine)
+    for warning in warn_of_limits(merged, facts, engine):
+        ui.warn(warning)
     fits = [
-        make_fit([model.shape], options, place, facts, more_bytes=model.projector_bytes, thorough=True)
-        for place in _places(merged, facts)
+        make_fit([model.shape], options, place, facts, more_bytes=model.projector_bytes, thorough=True, limit=limit)
+        for place in _places(merged, facts, engine, limit)
     ]
     if merged.json.value:
         import json
@@ -53,7 +58,7 @@ def outline(request: Request) -> Outline:
 
 
 def _find_model(request: Request, merged: Settings) -> Model:
-    if request.model.startswith(("http://", "https://")):
+    if request.model[:8].lower().startswith(("http://", "https://")):
         from ramalama_like.models.remote import resolve_remote
 
         patience = {} if merged.timeout.is_default else {"patience_s": merged.timeout.value}
@@ -64,38 +69,42 @@ def _find_model(request: Request, merged: Settings) -> Model:
     return model
 
 
-def _places(merged: Settings, facts: HostFacts) -> list[Place]:
-    """Where the model would be computed, and the CPU unless a backend was asked for."""
+def _find_engine(merged: Settings, facts: HostFacts) -> EngineFacts:
     try:
-        engine = pipeline.find_engine(merged, facts)
-    except AppError as error:
-        from ramalama_like.facts import EngineFacts
-
+        return pipeline.find_engine(merged, facts)
+    except AppError:
         # What fits does not depend on the engine, only which devices could be passed does.
-        engine = EngineFacts(kind="none", why=error.message)
+        return pipeline.assume_engine(merged)
+
+
+def _places(merged: Settings, facts: HostFacts, engine: EngineFacts, limit: Limit | None) -> list[Place]:
+    """Where the model would be computed, and the CPU unless a backend was asked for."""
     accelerator = pipeline.find_accelerator(merged, facts, engine)
     for warning in accelerator.warnings:
         ui.warn(warning)
     device = device_place(accelerator)
     if device is None:
-        return [main_place(facts)]
-    return [device] if not merged.backend.is_default and merged.backend.value != "auto" else [device, main_place(facts)]
+        return [main_place(facts, limit)]
+    asked = not merged.backend.is_default and merged.backend.value != "auto"
+    return [device] if asked else [device, main_place(facts, limit)]
 
 
 def _lines(model: Model, fits: list[Fit], cache: str) -> list[str]:
     context = fits[0].context
     own = f", made for {model.context_length}" if model.context_length not in (0, context) else ""
+    if not model.context_length and not fits[0].context_asked:
+        own = " (its header does not tell what it was made for: name one with --ctx-size)"
     lines = [f"{model.alias}: {len(model.shape.layers) if model.shape else 0} layers, "
              f"context of {context} tokens{own}, cache {cache}"]  # fmt: skip
     for fit in fits:
-        place, usable = fit.place, fit.place.usable_bytes
+        place = fit.place
         name = place.name if place.backend == "cpu" else f"{place.name}, {place.backend}"
         rows = [
             ("weights", size_text(fit.weights_bytes)),
             ("context cache", size_text(fit.cache_bytes)),
             ("overhead", size_text(fit.overhead_bytes)),
             ("total", size_text(fit.total_bytes)),
-            ("memory usable", "unknown" if usable is None else size_text(usable)),
+            ("memory usable", _usable_text(fit)),
         ]
         if place.devices:
             rows.append(("in main memory", size_text(fit.main_bytes)))
@@ -108,6 +117,13 @@ def _lines(model: Model, fits: list[Fit], cache: str) -> list[str]:
         lines += ["", name, *(f"  {what:<18} {text}" for what, text in rows)]
         lines += [f"  {more}" for more in verdict_lines(fit)]
     return [ui.one_line(line) if line[:1] != " " else f"  {ui.one_line(line)}" for line in lines]
+
+
+def _usable_text(fit: Fit) -> str:
+    if fit.place.usable_bytes is None:
+        return "unknown"
+    limited = f", by {fit.limit.origin}" if fit.limit is not None and not fit.place.devices else ""
+    return size_text(fit.place.usable_bytes) + limited
 
 
 def _document(model: Model, fits: list[Fit]) -> dict[str, object]:
@@ -125,6 +141,7 @@ def _document(model: Model, fits: list[Fit]) -> dict[str, object]:
                 "usable_bytes": fit.place.usable_bytes,
                 "usable_source": fit.place.source,
                 "main_memory_bytes": fit.memory_bytes,
+                "limit_bytes": fit.limit.size_bytes if fit.limit else None,
                 "verdict": fit.verdict,
                 "context": fit.context,
                 "weights_bytes": fit.weights_bytes,

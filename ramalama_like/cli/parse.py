@@ -148,7 +148,7 @@ def check_arguments(command: str, arguments: Sequence[str]) -> None:
     if len(arguments) < declared.least:
         raise UsageError(f"missing argument: {declared.positionals.split()[len(arguments)].rstrip('.')}", usage)
     if declared.most is not None and len(arguments) > declared.most:
-        raise UsageError(f"unexpected argument: {one_line(arguments[declared.most])}", usage)
+        raise UsageError(f"unexpected argument: {_word(arguments[declared.most])}", usage)
 
 
 def _pass_through(command: str, scan: _Scan) -> Request:
@@ -203,12 +203,21 @@ def _refuse_value(flag: str, equals: str) -> None:
 
 def _no_such_option(command: str, flag: str) -> UsageError:
     shown = one_line(flag)
-    owners = [name for name in COMMANDS if flag in _flags_of(name)]
+    from ramalama_like.familiar import familiar_hint
+
+    hint = familiar_hint(command, flag, starts=command in COMMANDS and COMMANDS[command].starts)
+    if hint:
+        return UsageError(f"no such option: {shown}", hint)
+    if flag in VERSION_FLAGS[:1]:
+        return UsageError(f"no such option: {shown}", f"{PROGRAM} --version tells the version")
+    # A single letter means something else with every command.
+    owners = [name for name in COMMANDS if flag in _flags_of(name)] if flag[:2] == "--" or not command else []
     if owners and not command:
         return UsageError(f"no such option before the command: {shown}", f"put it after the command, as in {owners[0]}")
     if owners:
         return UsageError(f"no such option: {shown}", f"it is an option of {', '.join(owners)}")
     known = [spelling for spelling, (_, option) in _flags_of(command).items() if not option.hidden]
+    known += [HELP_FLAGS[0], *(VERSION_FLAGS[:1] if not command else ())]
     # The dialect lets a long option be shortened. We do not (a new option could change what a script means), but we
     # know what was meant.
     near = [k for k in known if flag[:2] == "--" and len(flag) > 2 and k.startswith(flag)] or _nearest(flag, known)
@@ -217,7 +226,7 @@ def _no_such_option(command: str, flag: str) -> UsageError:
 
 
 def _unknown_command(words: Sequence[str]) -> UsageError | NotBuiltYet:
-    shown = one_line(" ".join(words[:2] if words[0] in groups() else words[:1]))
+    shown = " ".join(map(_word, words[:2] if words[0] in groups() else words[:1]))
     if words[0] in COMMANDS_NOT_YET:
         return NotBuiltYet(f"{words[0]}: {COMMANDS_NOT_YET[words[0]]}", f"see {PROGRAM} --help for what there is")
     if words[0] in groups():
@@ -233,6 +242,13 @@ def _nearest(word: str, known: Sequence[str]) -> list[str]:
     from difflib import get_close_matches
 
     return get_close_matches(word, known, 1)
+
+
+def _word(text: str) -> str:
+    """A word of the command line for a message. It may be an address with a password in it."""
+    from ramalama_like.reference import plain_url
+
+    return one_line(plain_url(text))
 
 
 def one_line(text: str) -> str:

@@ -29,6 +29,22 @@ MOST_ROWS = 1000  # each is looked for in a log
 WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 
 
+_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
+
+def _is_word(text: str) -> bool:
+    """A name that is a word of its own on any command line, and in lists with commas."""
+    return text[:1] in _WORD and _WORD.issuperset(text.replace(".", "").replace("-", ""))
+
+
+def _is_name(text: str) -> bool:
+    return text != "auto" and _is_word(text)  # which means the choice among all
+
+
+def _is_variable(text: str) -> bool:
+    return not text[:1].isdigit() and _WORD.issuperset(text)
+
+
 def _is_version(text: str) -> bool:
     return all(part.isascii() and part.isdigit() and len(part) < 10 for part in text.split("."))
 
@@ -37,25 +53,102 @@ def _is_pci(text: str) -> bool:
     return len(text) in (0, 4) and all(letter in "0123456789abcdef" for letter in text)
 
 
+def _is_class(text: str) -> bool:
+    return len(text) == 2 and all(letter in "0123456789abcdef" for letter in text)
+
+
 def _is_numbering(text: str) -> bool:
     return text in ("nvidia", "hip", "position", "vulkan", "own")
 
 
-# Texts that code reads: what they must be, and an example.
+def _is_node(text: str) -> bool:
+    """A device node; one ``#`` in its last part may stand for a number."""
+    folder, _, name = text.rpartition("/")
+    parts = folder.split("/")[2:]
+    return text.startswith("/dev/") and "#" not in folder and name.count("#") < 2 and not (
+        {"", ".", ".."} & {*parts, name}
+    )  # fmt: skip
+
+
+def _is_kind(text: str) -> bool:
+    return all(map(_is_word, text.split("/"))) and text.count("/") == 1
+
+
+def _is_tag(text: str) -> bool:
+    return not text or _is_word(text.replace("{version}", "1"))
+
+
+def _is_pattern(text: str) -> bool:
+    return is_image(text.replace("{name}", "x").replace("{tag}", "x"))
+
+
+def _is_image_name(text: str) -> bool:
+    return all(map(_is_word, text.split("/")))
+
+
+def _is_pull(text: str) -> bool:
+    return text in ("always", "missing", "never", "newer")
+
+
+def _is_about_gpus(text: str) -> bool:
+    return text in ("also", "only")
+
+
+def is_image(ref: str) -> bool:
+    """Whether an engine would read this as the name of an image: ``host:port/path/name:tag@digest``."""
+    rest, _, digest = ref.partition("@")
+    path, slash, name = rest.rpartition("/")
+    name, colon, tag = name.partition(":")
+    host, _, port = path.partition("/")[0].partition(":")
+    parts = [host or name, *path.split("/")[1:], name] if slash else [name]
+    return (
+        all(map(_is_word, parts)) and (_is_word(tag) if colon else not tag) and (not port or port.isdigit())
+        and ("@" not in ref or all(map(_is_word, digest.split(":", 1))))
+    )  # fmt: skip
+
+
+# Texts that code reads or that become words of command lines: what they must be, and an example. For a list it is what
+# each of its members must be. Texts of other places are only printed.
 FORMS: dict[str, dict[str, tuple[Callable[[str], bool], str]]] = {
-    "accelerators": {"vendors.*.pci": (_is_pci, "10de"),
+    "accelerators": {"vendors.*.pci": (_is_pci, "10de"), "vendors.*.classes": (_is_class, "03"),
+                     "vendors.*.node": (_is_node, "/dev/davinci#"), "vendors.*.cdi_kind": (_is_kind, "nvidia.com/gpu"),
+                     "vendors.*.virtual_nodes": (_is_node, "/dev/dri"), "device_nodes": (_is_node, "/dev/nvidia#"),
+                     "backends.*.needs": (_is_node, "/dev/kfd"), "backends.*.passes": (_is_node, "/dev/accel/accel#"),
+                     "backends.*.per_card": (_is_node, "/dev/mtgpu#"),
+                     "backends.*.docker_runtime": (_is_word, "mthreads"),
+                     "backends.*.docker_runtime_variable": (_is_variable, "MTHREADS_VISIBLE_DEVICES"),
+                     "backends.*.native.variable": (_is_variable, "HIP_VISIBLE_DEVICES"),
                      "variables.*.numbering": (_is_numbering, "own")},
-    "images": {"families.*.images.*.driver_minimum": (_is_version, "525.60.13"),
+    "images": {"families.*.ref": (_is_pattern, "quay.io/ramalama/{name}:{tag}"), "families.*.tag": (_is_tag, "0.25"),
+               "families.*.images.*.name": (_is_image_name, "ramalama"),
+               "families.*.images.*.names.*": (_is_image_name, "server-s390x"),
+               "families.*.images.*.driver_minimum": (_is_version, "525.60.13"),
                "families.*.images.*.driver_full": (_is_version, "575")},
-    "engines": {"*.oldest": (_is_version, "4.3"), "*.assumed": (_is_version, "5.4"),
+    "engines": {"*.oldest": (_is_version, "4.3"), "*.assumed": (_is_version, "5.4"), "*.pull.*": (_is_pull, "missing"),
+                "*.keep_groups_runtimes": (_is_word, "crun"), "*.runtime_order": (_is_word, "crun"),
                 "*.has.*": (_is_version, "4.1")},
-    "causes": {},
+    "causes": {"cause.*.gpu": (_is_about_gpus, "also")},
+}  # fmt: skip
+# Texts that may be empty.
+EMPTY = {"accelerators": ("vendors.*.pci",), "images": ("families.*.tag",), "engines": ("entrypoint.*.words.*",),
+         "causes": ()}  # fmt: skip
+# What the names of anybody's choosing must be: they are words of options, or variables that programs are given.
+NAMES: dict[str, dict[str, tuple[Callable[[str], bool], str]]] = {
+    "accelerators": {"variables": (_is_variable, "HIP_VISIBLE_DEVICES"),
+                     "backends.*.defaults": (_is_variable, "GGML_OPENVINO_DEVICE"),
+                     "backends.*.docker_defaults": (_is_variable, "NVIDIA_DRIVER_CAPABILITIES"),
+                     "backends.*.native.order": (_is_variable, "CUDA_DEVICE_ORDER")},
+    "images": {}, "engines": {}, "causes": {},
 }  # fmt: skip
 
 
 # Keys that are of no use without others, in rows of these places.
 COMPANIONS: dict[str, dict[str, tuple[str, ...]]] = {
-    "vendors.*": {"cdi_drivers": ("cdi_kind", "cdi_repair"), "cdi_kind": ("cdi_drivers", "cdi_repair")},
+    "vendors.*": {"cdi_drivers": ("cdi_kind", "cdi_repair"), "cdi_kind": ("cdi_drivers", "cdi_repair"),
+                  "cdi_repair": ("cdi_kind", "cdi_drivers"),
+                  "virtual_nodes": ("engines", "engine_reason", "driver_reason"), "engines": ("virtual_nodes",),
+                  "engine_reason": ("virtual_nodes",), "driver_reason": ("virtual_nodes",),
+                  "docker_gpus": ("cdi_kind",)},
     "backends.*": {"docker_runtime": ("docker_runtime_variable",)},
     "backends.*.native": {"by_uuid": ("variable",), "order": ("variable",)},
     "variables.*": {"read_by": ("numbering",), "misread_by": ("numbering", "vendor"),
@@ -64,6 +157,10 @@ COMPANIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "families.*.images.*": {"driver_minimum": ("driver_full", "contains"),
                             "driver_full": ("driver_minimum", "contains")},
 }  # fmt: skip
+
+
+# Rows of which each needs one of these keys.
+ONE_OF = {"cause.*": ("text", "exit_codes")}
 
 
 def merge_table(name: str, base: Mapping[str, Any], given: Mapping[str, Any], where: Where) -> dict[str, Any]:
@@ -91,7 +188,9 @@ class _Merge:
             adds = written not in known and written.endswith("+") and (written[:-1] in known or is_open)
             key = written[:-1] if adds else written
             if not is_open and key not in known:
-                raise self.problem(place, f"unknown key {key}", _hint(key, known))
+                raise self.problem(place, f"unknown key {_shown(key)}", _hint(key, known))
+            if is_open and key not in known:
+                self.check_name(path, key)
             alike = [sample[key] for sample in samples if key in sample and not is_open]
             alike = alike or [member for sample in samples for member in sample.values()]
             merged[key] = self.item(place, alike, merged.get(key), item, adds=adds)
@@ -100,6 +199,9 @@ class _Merge:
                 lacking = [other for other in companions[key] if key in merged and other not in merged]
                 if lacking:
                     raise self.problem(path, f"has {key}, and so needs {', '.join(lacking)}")
+        for pattern, choice in ONE_OF.items():
+            if _fits(path, pattern) and not any(merged.get(key) for key in choice):
+                raise self.problem(path, f"lacks {' or '.join(choice)}")
         if base is None:
             self.check_complete(path, samples, merged)
         return merged
@@ -117,12 +219,29 @@ class _Merge:
         kind = type(samples[0]) if samples else str
         if adds:
             raise self.problem(place, "is no list, so nothing can be added")
+        self.check_value(place, place, kind, given)
+        return given
+
+    def check_value(self, place: Path, kind_of: Path, kind: type, given: Any) -> None:
+        """One value or member of a list. ``kind_of`` is the place that the rules speak of."""
         if type(given) is not kind:
             raise self.problem(place, f"must be {WORDS[kind]}")
+        if not isinstance(given, str):
+            return
+        if not given.isprintable():
+            raise self.problem(place, "must not hold control characters")
+        if not given.strip() and not any(_fits(kind_of, pattern) for pattern in EMPTY[self.name]):
+            raise self.problem(place, "must not be empty")
         for pattern, (form, example) in FORMS[self.name].items():
-            if _fits(place, pattern) and not form(given):
+            if _fits(kind_of, pattern) and not form(given):
                 raise self.problem(place, f"must be like {example}")
-        return given
+
+    def check_name(self, path: Path, key: str) -> None:
+        """A name of anybody's choosing."""
+        named = (row for pattern, row in NAMES[self.name].items() if _fits(path, pattern))
+        form, example = next(named, (_is_name, "my-name.2"))
+        if not form(key):
+            raise self.problem((*path, key), "is no name", f"a name is like {example}")
 
     def members(self, place: Path, samples: Sequence[Any], base: tuple[Any, ...], given: list[Any], *, adds: bool
                 ) -> tuple[Any, ...]:  # fmt: skip
@@ -138,8 +257,7 @@ class _Merge:
             return (*rows, *base)
         kind = type(members[0]) if members else str
         for number, member in enumerate(given):
-            if type(member) is not kind:
-                raise self.problem((*place, number), f"must be {WORDS[kind]}")
+            self.check_value((*place, number), place, kind, member)
         return tuple(dict.fromkeys((*base, *given) if adds else given))
 
     def is_open(self, path: Path) -> bool:
@@ -157,7 +275,7 @@ class _Merge:
             raise self.problem(path, f"lacks {', '.join(lacking)}", "a new row needs what all built-in rows have")
 
     def problem(self, place: Path, what: str, hint: str = "") -> ValueProblem:
-        dotted = ".".join(str(part) for part in place)
+        dotted = _dotted(place)
         said = what if what.startswith("unknown key") else f"{dotted} {what}"
         return ValueProblem(f"{self.where(place)}: {said}", hint or "see docs/adding-an-accelerator.md")
 
@@ -209,6 +327,38 @@ def complete_names(tables: dict[str, dict[str, Any]], where: Callable[[str, Path
                 place = ("vendors", name, "preference")
                 raise ValueProblem(f"{where('accelerators', place)}: {backend} is not for cards of {name}",
                                    f'add it: [backends.{backend}] with "vendors+" = ["{name}"]')  # fmt: skip
+    for name in accelerators["aliases"]:
+        if name in backends:
+            raise ValueProblem(f"{where('accelerators', ('aliases', name))}: aliases.{name} is the name of a back end",
+                               "choose another name for it")  # fmt: skip
+    for family, row in images["families"].items():
+        for backend, image in row["images"].items():
+            _check_refs(row, image, ("families", family, "images", backend), where)
+
+
+def _check_refs(
+    family: Mapping[str, Any], image: Mapping[str, Any], place: Path, where: Callable[[str, Path], str]
+) -> None:
+    """Refuse an image whose name, tag and family's pattern make no reference together."""
+    if "missing" in image:
+        return
+    for name in (image["name"], *image.get("names", {}).values()):
+        ref = family["ref"].replace("{name}", name).replace("{tag}", family["tag"].replace("{version}", "1"))
+        if not is_image(ref):
+            raise ValueProblem(f"{where('images', place)}: {_dotted(place)} makes {ref}, which is not the name of an "
+                               "image", "check ref and tag of the family, and the image's name")  # fmt: skip
+
+
+def _dotted(place: Path) -> str:
+    return ".".join(_shown(str(part)) for part in place)
+
+
+def _shown(key: str) -> str:
+    """A key as TOML would have it, shortened."""
+    if _is_word(key.removesuffix("+")):
+        return key
+    escaped = key.encode("unicode_escape", "surrogatepass").decode().replace('"', '\\"')
+    return f'"{escaped if len(escaped) < 60 else f"{escaped[:57]}..."}"'
 
 
 def _fits(path: Path, pattern: str) -> bool:

@@ -7,6 +7,7 @@ import os
 from ramalama_like import settings
 from ramalama_like.observed import Reply
 from ramalama_like.probe.tree import Tree
+from ramalama_like.reference import plain_url
 from ramalama_like.value import replace
 from ramalama_like.web import ask_service
 
@@ -52,9 +53,9 @@ def examine_hub(timeout_s: float) -> tuple[Reply | None, str, str]:
         return None, origin, "it holds characters that no token can have"
     loopback = endpoint.startswith(("http://127.0.0.1:", "http://localhost:", "http://[::1]:"))
     if not (endpoint.startswith("https://") or loopback):
-        return None, origin, f"{endpoint} would get it unencrypted"
+        return None, origin, f"{plain_url(endpoint)} would get it unencrypted"
     reply = ask_service(f"{endpoint}/api/whoami-v2", timeout_s, headers={"Authorization": f"Bearer {token}"})
-    return replace(reply, address=endpoint), origin, ""
+    return replace(reply, address=plain_url(endpoint)), origin, ""
 
 
 def find_token() -> tuple[str, str]:

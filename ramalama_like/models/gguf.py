@@ -282,7 +282,10 @@ def _read_tensors(
         offsets.append(offset)
     start = -(-position // alignment) * alignment
     if end is None:
-        return _with_gaps(tensors, offsets, max(0, size - start)), None, position
+        room = max(0, size - start)
+        if any(offset + taken > room for (_, taken), offset in zip(tensors, offsets, strict=True) if taken >= 0):
+            raise _DamagedError(room)  # what is known of it does not fit into the file
+        return _with_gaps(tensors, offsets, room), None, position
     return tuple(tensors), start + end, position
 
 

@@ -11,8 +11,9 @@ from time import monotonic
 from ramalama_like.errors import AppError, TimedOut, ValueProblem
 from ramalama_like.model import Model, ModelFile
 from ramalama_like.models.gguf import GgufHeader, read_gguf_prefix
-from ramalama_like.models.shapes import make_shape
-from ramalama_like.models.sources.file import split_part
+from ramalama_like.models.shapes import make_shape, trained_context
+from ramalama_like.models.sources.file import refuse_lone_part, split_part
+from ramalama_like.reference import plain_url
 from ramalama_like.value import replace
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ _UNKNOWN = 1 << 62  # stands for the size of a file that the server does not tel
 def resolve_remote(url: str, patience_s: float = PATIENCE_S) -> Model:
     """The model behind a URL, as far as its header tells. Nothing is kept. Raises AppError."""
     headers = [read_remote_gguf(part, patience_s=patience_s) for part in _parts(url)]
+    refuse_lone_part(plain_url(url), headers)
     architecture = headers[0].text("general.architecture")
     if architecture == "clip":
         raise ValueProblem(f"{plain_url(url)}: is a projector, not a language model", "give the model's own file")
@@ -40,7 +42,7 @@ def resolve_remote(url: str, patience_s: float = PATIENCE_S) -> Model:
     return Model(
         reference=plain_url(url), alias=stem or "model", files=(ModelFile("model", plain_url(url), name),),
         why="the header was read from the web", size_bytes=sum(header.size_bytes for header in headers),
-        architecture=architecture, context_length=headers[0].number(f"{architecture}.context_length"),
+        architecture=architecture, context_length=trained_context(headers[0]),
         shape=make_shape(headers),
     )  # fmt: skip
 
@@ -78,13 +80,6 @@ def read_remote_gguf(url: str, *, patience_s: float = PATIENCE_S) -> GgufHeader:
         raise ValueProblem(f"{name}: is no address that can be read", "write https://HOST/PATH/model.gguf") from None
 
 
-def plain_url(url: str) -> str:
-    """A URL without what may be secret: user, password, query."""
-    scheme, mark, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    return scheme + mark + place.rpartition("@")[2] + slash + path.partition("?")[0].partition("#")[0]
-
-
 class _Reading:
     """One file that is being read from its start."""
 
@@ -118,16 +113,22 @@ class _Reading:
         if response.status_code not in (200, 206):
             response.close()
             raise self._refused(response)
+        packed = response.headers.get("Content-Encoding", "").strip().lower()
+        if packed not in ("", "identity"):
+            response.close()
+            # Unpacking would not help: ranges and sizes are those of the packed file.
+            raise ValueProblem(f"{self.name}: the server sends the file packed ({packed[:20]}), though asked not to",
+                               "download the file, and give its path")  # fmt: skip
         return response
 
     def _piece(self, response: Response, wanted: int) -> GgufHeader | None:
         """The next range, added to what is there."""
-        begin, size = _content_range(response.headers.get("Content-Range", ""))
+        begin, end, size = _content_range(response.headers.get("Content-Range", ""))
         if begin != len(self.data) or (self.size and size != self.size):
             raise AppError(f"{self.name}: the server sent another part of the file than it was asked for",
                            "try again, or download the file", exit_code=5)  # fmt: skip
         self.size = size
-        expected = min(wanted, size or wanted)
+        expected = min(wanted, size or end + 1)  # where no size is told, the file may end with this range
         for chunk in self._chunks(response):
             self.data += chunk
             if len(self.data) >= wanted:
@@ -158,7 +159,7 @@ class _Reading:
 
     def _chunks(self, response: Response) -> Iterator[bytes]:
         # What has arrived, however little: a server that sends a byte now and then would otherwise be waited for.
-        while chunk := response.raw.read1(_CHUNK, decode_content=True):
+        while chunk := response.raw.read1(_CHUNK, decode_content=False):
             yield chunk
             if monotonic() > self.deadline:
                 raise _late(self.name, self.patience_s)
@@ -198,14 +199,17 @@ class _Reading:
         return ValueProblem(f"{self.name}: the server answered with HTTP {code}", "check the address")
 
 
-def _content_range(text: str) -> tuple[int, int]:
-    """First byte and size of ``bytes 0-1048575/4683073184``; size 0 for ``*``, first byte -1 for anything else."""
+def _content_range(text: str) -> tuple[int, int, int]:
+    """First and last byte and size of ``bytes 0-1048575/4683073184``; size 0 for ``*``, first byte -1 for nonsense."""
     unit, _, rest = text.strip().partition(" ")
     span, _, size = rest.partition("/")
-    begin = span.partition("-")[0]
-    if unit != "bytes" or not _is_number(begin) or not (_is_number(size) or size == "*"):
-        return -1, 0
-    return int(begin), 0 if size == "*" else int(size)
+    begin, _, end = span.partition("-")
+    if unit.lower() != "bytes" or not (_is_number(begin) and _is_number(end) and (_is_number(size) or size == "*")):
+        return -1, 0, 0
+    whole = 0 if size == "*" else int(size)
+    if int(end) < int(begin) or (whole and int(end) >= whole) or size == "0":
+        return -1, 0, 0
+    return int(begin), int(end), whole
 
 
 def _is_number(text: str) -> bool:
@@ -214,7 +218,7 @@ def _is_number(text: str) -> bool:
 
 def _parts(url: str) -> list[str]:
     """The addresses of all parts of a split model; only the one where it is not split."""
-    address, mark, query = url.partition("?")
+    address, mark, query = url.partition("#")[0].partition("?")
     split = split_part(address)
     if split is None:
         return [url]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ramalama_like.models.gguf import GgufHeader
 
 MOST_LAYERS = 1024  # llama.cpp allows 512
-_MOST = 1 << 40  # of any width or count: more is nonsense, and would make later sums slow
+_MOST = 1 << 24  # of any width or count: more is nonsense
+_MOST_TOKENS = 1 << 31  # of a context or a vocabulary: llama.cpp counts them with 32 bits
 # Tensors that belong to the input side: llama.cpp looks rows up in them, in main memory.
 _INPUTS = ("token_embd", "position_embd", "token_types", "per_layer_token_embd")
 
@@ -46,6 +47,11 @@ def make_shape(headers: Sequence[GgufHeader]) -> Shape | None:
     )  # fmt: skip
 
 
+def trained_context(header: GgufHeader) -> int:
+    """The tokens of context that a model was made for; 0 where its header does not tell a number that can be meant."""
+    return _Keys(header).number("context_length")
+
+
 class _Keys:
     """The metadata of one architecture, with numbers that cannot be meant taken as missing."""
 
@@ -55,7 +61,7 @@ class _Keys:
 
     def number(self, key: str) -> int:
         found = self.header.number(f"{self.architecture}.{key}")
-        return found if 0 < found < _MOST else 0
+        return found if 0 < found < (_MOST_TOKENS if key in ("context_length", "vocab_size") else _MOST) else 0
 
     def has(self, key: str) -> bool:
         return f"{self.architecture}.{key}" in self.header.metadata

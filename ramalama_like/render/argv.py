@@ -133,7 +133,8 @@ class _Dialect:
 def _limits(container: Container) -> list[str]:
     words = []
     if container.cpus is not None:
-        words += ["--cpus", repr(container.cpus).removesuffix(".0")]
+        # Docker counts billionths of a processor, and refuses what is more exact.
+        words += ["--cpus", f"{container.cpus:.9f}".rstrip("0").rstrip(".")]
     if container.memory_bytes is not None:
         size = _size(container.memory_bytes)
         # Both engines grant as much swap again unless the sum of both is told.

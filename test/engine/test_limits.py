@@ -63,9 +63,13 @@ def test_a_server_without_limits(user: User, port: int) -> None:
 
 
 def test_a_server_that_needs_more_memory_is_killed_and_says_so(user: User) -> None:
-    done = user.types("run", "demo", "--memory", "7m", "--temp", "0", "What is it?")
+    words = ("run", "demo", "--memory", "7m", "--temp", "0", "What is it?")
+    refused = user.types(*words)
+    assert (refused.returncode, refused.stdout) == (22, "")
+    assert "and --memory allows 7 MiB\n" in refused.stderr
+    done = user.types(*words, "--force")
     assert (done.returncode, done.stdout) == (137, ""), done.stderr
-    assert "perhaps for want of memory" in done.stderr
+    assert "was killed (SIGKILL): it has most likely exceeded the 7 MiB of memory that it may use" in done.stderr
     assert user.leftovers() == []
 
 

@@ -7,7 +7,7 @@ import os
 from ramalama_like.errors import ValueProblem
 from ramalama_like.model import Model, ModelFile
 from ramalama_like.models.gguf import GgufHeader, read_gguf
-from ramalama_like.models.shapes import make_shape
+from ramalama_like.models.shapes import make_shape, trained_context
 from ramalama_like.reference import DEMO, Reference
 
 # Characters that have a meaning in an engine's mount syntax; inside the container a plain name does as well.
@@ -26,6 +26,7 @@ def resolve(reference: Reference) -> Model:
     else:
         paths, stem = _all_parts(path, split), os.path.basename(split[0])
     headers = [read_gguf(part) for part in paths]
+    refuse_lone_part(reference.text, headers)
     header = headers[0]
     if header.text("general.architecture") == "clip":
         raise ValueProblem(f"{reference.text}: is a projector, not a language model",
@@ -58,7 +59,7 @@ def _model(
     return Model(
         reference=text, alias=alias or "model", files=tuple(files), why=why, notes=tuple(notes),
         size_bytes=sum(each.size_bytes for each in headers), architecture=architecture,
-        context_length=header.number(f"{architecture}.context_length"), shape=make_shape(headers),
+        context_length=trained_context(header), shape=make_shape(headers),
         projector_bytes=sum(os.path.getsize(file.path) for file in files if file.role == "mmproj"),
     )  # fmt: skip
 
@@ -72,6 +73,15 @@ def split_part(path: str) -> tuple[str, int, int] | None:
     if not (number + count).isascii() or not (number + count).isdigit() or not 1 <= int(number) <= int(count):
         return None
     return path[: -len(ending)], int(number), int(count)
+
+
+def refuse_lone_part(name: str, headers: list[GgufHeader]) -> None:
+    """Raise ValueProblem where a header says that the file is a part of more than are there: by their names alone
+    parts are found, here and by llama.cpp."""
+    count = headers[0].number("split.count")
+    if len(headers) == 1 and count > 1:
+        raise ValueProblem(f"{name}: is one of {count} parts of a model",
+                           f"give it the name that it had, as in model-00001-of-{count:05}.gguf")  # fmt: skip
 
 
 def _all_parts(path: str, split: tuple[str, int, int]) -> tuple[str, ...]:
