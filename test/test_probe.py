@@ -19,6 +19,7 @@ from ramalama_like.facts import Npu, facts_from_plain, facts_to_plain
 from ramalama_like.probe import probe
 from ramalama_like.probe.cdi import parse_json, parse_yaml, probe_cdi
 from ramalama_like.probe.cpu import probe_arch, probe_cpus, probe_memory
+from ramalama_like.probe.engine import parse_version
 from ramalama_like.probe.kfd import gfx_name, probe_kfd
 from ramalama_like.probe.nodes import match_node, probe_nodes
 from ramalama_like.probe.nvidia import probe_nvidia_cards, probe_nvidia_driver
@@ -689,3 +690,16 @@ def test_ports_of_ipv6():
         port = server.getsockname()[1]
         assert not port_is_free("::1", port)
         assert not port_is_free("[::1]", port)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("podman version 5.4.2", (5, 4, 2)),
+        (f"podman version {'9' * 5000}.1", ()),
+        (f"podman version 5.{'9' * 5000}.1", (5,)),
+        ("podman version ²", ()),
+    ],
+)
+def test_versions_of_engines(text, version):
+    assert parse_version(text) == version

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from ramalama_like import settings
 from ramalama_like.accelerator import choose_accelerator
+from ramalama_like.causes import find_cause
 from ramalama_like.data import built_in, load_table, overlay, use_tables
 from ramalama_like.errors import ValueProblem
 from ramalama_like.facts import EngineFacts
@@ -304,6 +306,19 @@ def test_other_files_than_text(world: Path, podman: Recorder) -> None:
     (folder / "images.toml").rmdir()
     os.mkfifo(folder / "images.toml")
     assert f"{folder}/images.toml is not a file" in run_cli("config", "show").err
+
+
+def test_too_many_rows_are_refused_soon(world: Path, podman: Recorder) -> None:
+    row = '[[cause]]\ntext = "t"\nwhy = "w"\nhint = "h"\n'
+    folder = put(world, {"causes.toml": row * 20_000})
+    began = time.process_time()
+    assert f"{folder}/causes.toml:1: cause has 20000 rows, and 1000 are the most" in run_cli("config", "show").err
+    put(world, {"causes.toml": row.replace('"t"', f'"{"(a+)+" * 100}"') * 1000})
+    assert run_cli("config", "show").code == 0
+    assert find_cause(["a" * 1000] * 200) is None
+    assert time.process_time() - began < 10
+    put(world, {"causes.toml": "#" * (1 << 20) + "\n"})
+    assert f"{folder}/causes.toml is larger than 1048576 bytes" in run_cli("config", "show").err
 
 
 # The merging itself.
