@@ -24,7 +24,7 @@ from ramalama_like.probe.kfd import gfx_name, probe_kfd
 from ramalama_like.probe.nodes import match_node, probe_nodes
 from ramalama_like.probe.nvidia import probe_nvidia_cards, probe_nvidia_driver
 from ramalama_like.probe.ports import find_free_port, port_is_free
-from ramalama_like.probe.tree import SMALL, Tree, pci_address, to_number
+from ramalama_like.probe.tree import MOST_NAMES, SMALL, Tree, pci_address, to_number
 
 HOSTS = Path(__file__).parent / "hosts"
 NAMES = sorted(path.name for path in HOSTS.iterdir() if path.is_dir())
@@ -690,6 +690,21 @@ def test_ports_of_ipv6():
         port = server.getsockname()[1]
         assert not port_is_free("::1", port)
         assert not port_is_free("[::1]", port)
+
+
+def test_lists_and_folders_without_end(tmp_path):
+    cpu = tmp_path / "sys/devices/system/cpu"
+    cpu.mkdir(parents=True)
+    (cpu / "online").write_text(",".join(["0-65535"] * 6000))
+    began = time.process_time()
+    assert probe_cpus(Tree(str(tmp_path))) == (None, None)
+    (cpu / "online").write_text("0-3,0-1")
+    assert probe_cpus(Tree(str(tmp_path)))[0] == 4
+    for number in range(MOST_NAMES + 1):
+        (cpu / f"x{number}").touch()
+    tree = Tree(str(tmp_path))
+    assert (len(tree.names("sys/devices/system/cpu")), len(tree.notes)) == (MOST_NAMES, 1)
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize(
