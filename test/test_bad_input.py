@@ -347,6 +347,10 @@ CONFIGURATIONS: dict[str, tuple[bytes, str, str]] = {
         "cuda, cpu, auto, rocm, sycl, cann, musa, vulkan, intel, openvino, metal", "did you mean cuda?"),
     "no table": (b"ramalama = 1\n", ":1: ramalama is not a table", ""),
     "not UTF-8": (b"[ramalama]\nimage = '\xff'\n", ":2: not UTF-8 text", "save the file in UTF-8"),
+    "endless number": (b"[ramalama]\n\nport = " + b"9" * 5000, ":3: a number of thousands of digits", ""),
+    "long number": (b"[ramalama]\nport = " + b"9" * 400, ":2: port: the number is too large", PORT),
+    "endless hexadecimal number": (b"[ramalama]\nimage = 0x" + b"f" * 5000, ":2: image: not text: put it in quotes",
+                                   "container image; beats every other choice."),
     "binary": (b"\x7fELF\x00", ":1: invalid statement", "the file must be TOML"),
 }  # fmt: skip
 

@@ -19,11 +19,12 @@ from ramalama_like.facts import Npu, facts_from_plain, facts_to_plain
 from ramalama_like.probe import probe
 from ramalama_like.probe.cdi import parse_json, parse_yaml, probe_cdi
 from ramalama_like.probe.cpu import probe_arch, probe_cpus, probe_memory
+from ramalama_like.probe.engine import parse_version
 from ramalama_like.probe.kfd import gfx_name, probe_kfd
 from ramalama_like.probe.nodes import match_node, probe_nodes
 from ramalama_like.probe.nvidia import probe_nvidia_cards, probe_nvidia_driver
 from ramalama_like.probe.ports import find_free_port, port_is_free
-from ramalama_like.probe.tree import SMALL, Tree, pci_address, to_number
+from ramalama_like.probe.tree import MOST_NAMES, SMALL, Tree, pci_address, to_number
 
 HOSTS = Path(__file__).parent / "hosts"
 NAMES = sorted(path.name for path in HOSTS.iterdir() if path.is_dir())
@@ -725,3 +726,31 @@ def test_cards_that_only_nodes_tell_of_know_their_nodes(tmp_path):
     for number in (0, 3, 10):
         write(tmp_path, f"dev/davinci{number}", "")
     assert [card.own_node for card in probe(str(tmp_path)).gpus] == ["/dev/davinci0", "/dev/davinci3", "/dev/davinci10"]
+
+
+def test_lists_and_folders_without_end(tmp_path):
+    cpu = tmp_path / "sys/devices/system/cpu"
+    cpu.mkdir(parents=True)
+    (cpu / "online").write_text(",".join(["0-65535"] * 6000))
+    began = time.process_time()
+    assert probe_cpus(Tree(str(tmp_path))) == (None, None)
+    (cpu / "online").write_text("0-3,0-1")
+    assert probe_cpus(Tree(str(tmp_path)))[0] == 4
+    for number in range(MOST_NAMES + 1):
+        (cpu / f"x{number}").touch()
+    tree = Tree(str(tmp_path))
+    assert (len(tree.names("sys/devices/system/cpu")), len(tree.notes)) == (MOST_NAMES, 1)
+    assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("podman version 5.4.2", (5, 4, 2)),
+        (f"podman version {'9' * 5000}.1", ()),
+        (f"podman version 5.{'9' * 5000}.1", (5,)),
+        ("podman version ²", ()),
+    ],
+)
+def test_versions_of_engines(text, version):
+    assert parse_version(text) == version

@@ -44,9 +44,9 @@ def write(root: Path, path: str, content: bytes) -> None:
 
 def probe_soon(root: Path) -> HostFacts:
     """The facts, which travel through JSON and lead to a decision or an error of the program's own."""
-    began = time.perf_counter()
+    began = time.process_time()
     facts = probe(str(root))
-    assert time.perf_counter() - began < SOON_S
+    assert time.process_time() - began < SOON_S
     assert facts_from_plain(json.loads(json.dumps(facts_to_plain(facts)))) == facts
     for backend in ("auto", "vulkan", "cuda", "openvino"):
         with contextlib.suppress(AppError):
@@ -178,20 +178,20 @@ def test_odd_yaml_is_data_or_a_value_error(text):
 def test_yaml_that_would_grow_without_end_is_refused():
     lines = ["a0: &a0 {x: 1}"]
     lines += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 30)]
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ValueError, match="merged"):
         parse_yaml("\n".join(lines))
     with pytest.raises(ValueError, match="too large"):
         parse_yaml("{a: 1}\n" + "#" * LARGEST_ODD_YAML)
-    assert time.perf_counter() - began < SOON_S
+    assert time.process_time() - began < SOON_S
 
 
 def spec_of(tmp_path: Path, text: str) -> tuple[HostFacts, float]:
     write(tmp_path, "etc/cdi/a.yaml", text.encode())
     (tmp_path / "dev").mkdir(exist_ok=True)
-    began = time.perf_counter()
+    began = time.process_time()
     facts = probe_soon(tmp_path)
-    return facts, time.perf_counter() - began
+    return facts, time.process_time() - began
 
 
 def test_yaml_that_names_the_same_again_and_again_is_bounded(tmp_path):

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from ramalama_like import __version__, settings
 from ramalama_like.accelerator import choose_accelerator
+from ramalama_like.causes import find_cause
 from ramalama_like.data import built_in, load_table, overlay, use_tables
 from ramalama_like.errors import ValueProblem
 from ramalama_like.facts import EngineFacts
@@ -438,6 +440,17 @@ def test_a_file_without_end(world: Path) -> None:
     assert run_cli("config", "show") == Result(22, "", error_text(said, "name another file, or make it smaller"))
     (folder / "causes.toml").write_text("#" * ((1 << 20) - 1))
     assert run_cli("config", "show").code == 0
+
+
+def test_too_many_rows_are_refused_soon(world: Path, podman: Recorder) -> None:
+    row = '[[cause]]\ntext = "t"\nwhy = "w"\nhint = "h"\n'
+    folder = put(world, {"causes.toml": row * 20_000})
+    began = time.process_time()
+    assert f"{folder}/causes.toml:1: cause has 20000 rows, and 1000 are the most" in run_cli("config", "show").err
+    put(world, {"causes.toml": row.replace('"t"', f'"{"(a+)+" * 100}"') * 1000})
+    assert run_cli("config", "show").code == 0
+    assert find_cause(["a" * 1000] * 200) is None
+    assert time.process_time() - began < 10
 
 
 # The merging itself.

@@ -13,6 +13,7 @@ from ramalama_like.facts import MOST, MOST_BYTES
 
 SMALL = 64 * 1024  # more than any file of sysfs and proc that is read here
 PAGE = 4096  # a file of sysfs has no more
+MOST_NAMES = 8192  # of a folder: more than any machine has devices or processors
 LARGE = 4 * 1024 * 1024  # a CDI spec of a machine with 16 cards has about 1 MiB
 
 
@@ -108,10 +109,13 @@ class Tree:
         if found is None:
             return []
         try:
-            return sorted(os.listdir(found))
+            names = sorted(os.listdir(found))
         except OSError as error:
             self._note_error(path, error)
             return []
+        if len(names) > MOST_NAMES:
+            self.note(path, f"holds more than {MOST_NAMES} names")
+        return names[:MOST_NAMES]
 
     def link_name(self, path: str) -> str:
         """Last part of what a symbolic link points to, which need not exist; empty where there is no link."""
