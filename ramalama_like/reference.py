@@ -20,11 +20,18 @@ DEMO = "demo"
 
 @value
 class Reference:
-    """A model's name, taken apart. ``transport`` is file, demo, name (nothing tells where it is), or a hub's."""
+    """A model's name, taken apart. ``transport`` is file, demo, name (nothing tells where it is), or a hub's.
+
+    The last four are filled for hubs and registries: which repository, and what of it.
+    """
 
     text: str  # as written
     transport: str
     name: str  # without the prefix; a path for files
+    repository: str = ""  # owner/repository, library/name, host/path of a registry (with its port)
+    tag: str = ""  # quantization at Hugging Face and ModelScope, tag elsewhere
+    path: str = ""  # file or folder within the repository
+    revision: str = ""  # after @: branch, tag or commit; sha256:… at registries
 
 
 def parse_reference(text: str) -> Reference:

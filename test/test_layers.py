@@ -22,8 +22,8 @@ FILES = {
 
 # A layer's modules by the beginning of their names below the package, and the layers that each may import.
 LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
-    "values": (("value", "errors", "options", "request", "facts", "reference", "model", "plan", "shape",
-                "measurement", "observed"), {"values"}),
+    "values": (("value", "errors", "options", "request", "facts", "reference", "listing", "record", "model", "plan",
+                "shape", "measurement", "observed"), {"values"}),
     "data": (("data",), {"values", "data"}),
     "thought": (("accelerator", "limits", "access", "cards", "gpu_selectors", "selection", "suitability", "passage",
                  "image", "planner", "causes", "proof", "server_log", "fit", "fit_words", "memory", "memory_options",
@@ -52,6 +52,7 @@ DOORS = {
     "huggingface_hub": {"models.sources.huggingface"},
     "xllamacpp": {"embedded"},
     "requests": {"web", "models.remote"},
+    "urllib3": {"models.remote", "models.client"},
 }
 STARTS = {"fork", "execv", "execve", "execvp", "execvpe", "execl", "execlp", "posix_spawn", "posix_spawnp", "spawnv",
           "spawnvp", "system", "popen"}  # fmt: skip
