@@ -10,18 +10,22 @@ if TYPE_CHECKING:
 
 
 class Pieces:
-    """A readable, seekable whole of pieces: bytes, or paths of files. ``progress`` is told the place after each read.
+    """A readable, seekable whole of pieces: bytes, or paths of files.
 
     Raises OSError where a file cannot be read, ValueError where it has become shorter.
     """
 
-    def __init__(self, pieces: Sequence[bytes | str], progress: Callable[[int], None] | None = None) -> None:
+    def __init__(self, pieces: Sequence[bytes | str]) -> None:
         self._pieces = [(piece, len(piece) if isinstance(piece, bytes) else os.stat(piece).st_size) for piece in pieces]
         self.size = sum(size for _, size in self._pieces)
-        self._progress = progress
+        self._progress: Callable[[int], None] | None = None
         self._place = 0
         self._end = self.size  # a part of the whole may be read as if there were nothing behind it
         self._file: tuple[str, int] | None = None  # path and descriptor of the file that was read last
+
+    def watch(self, progress: Callable[[int], None]) -> None:
+        """Tell ``progress`` the place after each read from now on."""
+        self._progress = progress
 
     def limit(self, begin: int, end: int) -> None:
         """Read from ``begin``, and no further than ``end``."""

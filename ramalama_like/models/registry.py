@@ -127,7 +127,7 @@ class Registry:
         """The manifest of a tag or digest; of an index, the one for this machine."""
         found = self._manifest(wanted)
         if found.media_type in INDEXES:
-            chosen = choose_manifest(found, _architecture())
+            chosen = choose_manifest(found, architecture())
             if chosen is None:
                 raise ValueProblem(f"{self.name}: {wanted} names a list that holds no image", "check the name")
             found = self._manifest(chosen)
@@ -351,7 +351,8 @@ def host_alone(place: str) -> str:
     return place.partition(":")[0]
 
 
-def _architecture() -> str:
+def architecture() -> str:
+    """This machine's kind of processor, in Go's words."""
     import os
 
     machine = os.uname().machine
