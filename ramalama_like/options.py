@@ -71,6 +71,7 @@ class Option:
 
 BACKENDS = ("auto", "cpu", "vulkan", "rocm", "cuda", "sycl", "intel", "openvino", "cann", "musa", "metal")
 PULL_POLICIES = ("always", "missing", "never", "newer")
+TRANSPORTS = ("huggingface", "hf", "modelscope", "ms", "ollama", "oci", "docker", "rlcr")
 IMAGE_FAMILIES = ("ramalama", "llama.cpp", "local")
 TRUE_WORDS = ("on", "true", "1", "yes", "y")
 FALSE_WORDS = ("off", "false", "0", "no", "n")
@@ -128,10 +129,24 @@ class Settings:
         "", "--store", kind="path", key="store", on=ALL, group="Program", metavar="DIR",
         help="Folder that holds pulled models.",
     )  # fmt: skip
+    offline: Setting[bool] = option(
+        False, "--offline", kind="flag", key="offline", on=ALL, off_flags=("--no-offline",), group="Program",
+        variables=("HF_HUB_OFFLINE",),
+        help="Ask no hub and no registry: only what is on this machine counts.",
+    )  # fmt: skip
     host_facts: Setting[str] = option(
         "", "--host-facts", kind="path", key="host_facts", on=ALL, group="Program", metavar="PATH",
         help="Decide for another machine: a folder that stands for /, or a JSON file of facts.",
     )  # fmt: skip
+    transport: Setting[str] = option(
+        "", key="transport", on=(), choices=TRANSPORTS, help="Where names without a prefix are to be had."
+    )
+    ollama_registry: Setting[str] = option(
+        "https://registry.ollama.ai", key="ollama_registry", on=(), help="Address of Ollama's registry, or of a mirror."
+    )
+    modelscope_endpoint: Setting[str] = option(
+        "https://modelscope.cn", key="modelscope_endpoint", on=(), help="Address of ModelScope, or of a mirror."
+    )
     debug: Setting[bool] = option(
         False, "--debug", kind="flag", on=ALL, group="Program", help="Tell every step, and tracebacks of failures."
     )
@@ -488,7 +503,7 @@ def global_options() -> Mapping[str, Option]:
 # Keys of the dialect's [ramalama] table that no part of this version reads: known, so that nobody is warned about them.
 DORMANT_KEYS = (
     "carimage", "convert_type", "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
-    "rag_image", "tempdir", "tools_image", "tools_images", "transport", "verify",
+    "rag_image", "tempdir", "tools_image", "tools_images", "verify",
     "user.no_missing_gpu_prompt", "provider.openai.api_key",
     "http_client.max_retries", "http_client.max_retry_delay",
     "runtimes.llama_cpp.gguf_quantization_mode", "runtimes.mlx.temp",

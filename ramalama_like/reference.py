@@ -61,6 +61,11 @@ class Reference:
     path: str = ""  # file or folder within the repository; path of a web address
     revision: str = ""  # after @: branch, tag or commit (empty: the default one); sha256:… at registries
 
+    @property
+    def canonical(self) -> str:
+        """The one spelling of this model's name; see ``canonical_name``."""
+        return canonical_name(self)
+
 
 def parse_reference(text: str, default_transport: str = "") -> Reference:
     """Take a model's name apart. ``default_transport`` says where a name without a prefix is to be had.
