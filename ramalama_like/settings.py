@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ramalama_like.checks import Found
-    from ramalama_like.options import Option
+    from ramalama_like.models.caches import Places
+    from ramalama_like.options import Option, Settings
     from ramalama_like.request import Request
 
 PREFIX = "RAMALAMA_"
@@ -300,6 +301,20 @@ def default_store(environ: Mapping[str, str] | None = None) -> str:
     if os.getuid() == 0:
         return "/var/lib/ramalama"
     return f"{_xdg('XDG_DATA_HOME', '.local/share', environ)}/ramalama"
+
+
+def find_store(settings: Settings) -> str:
+    """The folder of pulled models. It may not exist yet."""
+    return settings.store.value or default_store()
+
+
+def find_places(settings: Settings, environ: Mapping[str, str] | None = None) -> Places:
+    """Where other programs may keep models."""
+    from ramalama_like.models.access import VARIABLES
+    from ramalama_like.models.caches import Places
+
+    env = os.environ if environ is None else environ
+    return Places(home_dir(environ), find_store(settings), {name: env[name] for name in VARIABLES if env.get(name)})
 
 
 def results_file(settings: Settings, environ: Mapping[str, str] | None = None) -> str:
