@@ -76,6 +76,8 @@ class Client:
         self._idle: dict[Origin, list[HTTPConnection]] = {}
         self._not_before: dict[str, float] = {}  # host -> moment of the clock
         self._answered: set[Origin] = set()
+        self._fresh: dict[str, tuple[str, Callable[[], str]]] = {}  # authorization -> its newest form, how to renew it
+        self._renewing = Lock()
         self._closed = False
 
     def __enter__(self) -> Client:
@@ -127,6 +129,22 @@ class Client:
             except Passing as failure:
                 self.wait_before(attempt, url, failure, tries, stop)
         raise AssertionError  # wait_before has raised
+
+    def keep_fresh(self, authorization: str, renew: Callable[[], str]) -> None:
+        """Let an authorization that runs out be renewed: whoever shows it shows from then on what ``renew`` gave.
+
+        Tokens of registries live for minutes, downloads take longer. ``renew`` may ask, and raise AppError.
+        """
+        self._fresh.setdefault(authorization, (authorization, renew))
+
+    def _renew(self, authorization: str, shown: str) -> bool:
+        """Whether there is now another authorization to show than the one that was refused."""
+        with self._renewing:  # all connections are refused in the same moment: one of them asks
+            newest, renew = self._fresh.get(authorization, ("", None))
+            if newest == shown and renew is not None:
+                newest = renew()
+                self._fresh[authorization] = (newest, renew)
+        return newest not in ("", shown)
 
     # Waiting.
 
@@ -183,13 +201,15 @@ class Client:
         first, _ = split_url(url)
         authorization = authorization or password_in(url)
         authorized = bool(authorization)
+        renewed = False
         for _ in range(MOST_REDIRECTS + 1):
             origin, target = split_url(url)
             mine = dict(headers)
             if origin != first:
                 mine = {name: text for name, text in mine.items() if name.lower() not in _SECRET_HEADERS}
             elif authorization:
-                mine["Authorization"] = authorization
+                shown = self._fresh[authorization][0] if authorization in self._fresh else authorization
+                mine["Authorization"] = shown
             self._honour(origin.host, stop)
             if stop is not None and stop.is_set():
                 raise failures.cut(url)
@@ -207,6 +227,11 @@ class Client:
                     method, body = ("HEAD" if method == "HEAD" else "GET"), b""
                 url = self._next_address(url, location)
                 continue
+            if status == 401 and authorized and origin == first and not renewed:
+                stream.finish()
+                renewed = True
+                if self._renew(authorization, shown):
+                    continue
             if not 200 <= status < 300:
                 stream.finish()
                 raise failures.refused(status, url, stream.headers, wait_s=wait_s,
