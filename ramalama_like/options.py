@@ -81,8 +81,8 @@ SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
 FITTED = (*TOOLS, "fit")
-JSON_TOO = ("fit", "list", "inspect", "ps", "version", "config show", "benchmarks list", "benchmarks show", "benchmarks compare",
-            "explain", "doctor")  # fmt: skip
+JSON_TOO = ("fit", "list", "inspect", "ps", "version", "config show", "benchmarks list", "benchmarks show",
+            "benchmarks compare", "explain", "doctor")  # fmt: skip
 PLAN_GROUPS = ("Accelerator and image", "Container")  # what doctor looks at too: it checks the plan that these make
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ramalama_like.models.access import Access
     from ramalama_like.models.caches import Places
     from ramalama_like.options import Option
+    from ramalama_like.models.caches import Places
+    from ramalama_like.options import Option, Settings
     from ramalama_like.request import Request
 
 PREFIX = "RAMALAMA_"

@@ -70,7 +70,9 @@ def pull_model(reference: Reference, lookup: Lookup, progress: Progress | None =
         return fetch_choice(reference.canonical, choice, store, client, told, verify=verify)
 
 
-def fetch_choice(name: str, choice: Choice, store: Store, client: Client, progress: Progress, *, verify: bool) -> Pulled:
+def fetch_choice(
+    name: str, choice: Choice, store: Store, client: Client, progress: Progress, *, verify: bool
+) -> Pulled:
     """Fetch the files of a choice and give them a name. Raises AppError."""
     from time import time
 
@@ -188,4 +190,6 @@ def _with_template(choice: Choice, files: list[StoredFile], client: Client) -> l
 def need_whole(record: Record, store: Store) -> None:
     """Raise ValueProblem where a file of a record is missing."""
     if not store.is_complete(record):
-        raise ValueProblem(f"{record.name}: files of it are missing", f"pull it again: ramalama-like pull {record.name}")
+        raise ValueProblem(
+            f"{record.name}: files of it are missing", f"pull it again: ramalama-like pull {record.name}"
+        )

@@ -95,7 +95,7 @@ def parse_shortnames(text: str, path: str, warnings: list[str]) -> dict[str, str
         name, rest = _word(line, "=")
         target, more = _word(rest[1:].strip(), "") if rest[:1] == "=" else ("", "")
         if not name or not target or (more and more[0] not in "#;"):
-            warnings.append(f"{path}:{number}: is no line like \"name\" = \"hf://owner/repository\"")
+            warnings.append(f'{path}:{number}: is no line like "name" = "hf://owner/repository"')
             continue
         found[name] = target
     return found
