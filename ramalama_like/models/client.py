@@ -13,15 +13,16 @@ from threading import Lock
 from time import monotonic, sleep, time
 
 from ramalama_like.models import failures
-from ramalama_like.models.connect import Connector, proxy_password
+from ramalama_like.models.connect import Connector, basic_password
 from ramalama_like.models.failures import Passing
 from ramalama_like.models.pauses import MOST_WAIT_S, wait_of
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from http.client import HTTPConnection, HTTPResponse
+    from threading import Event
     from types import TracebackType
     from typing import BinaryIO
 
@@ -62,7 +63,7 @@ class Client:
 
     def __init__(self, *, offline: bool = False, verify: bool = True, timeout_s: float = 30.0, retries: int = 5,
                  variables: Mapping[str, str] | None = None, on_wait: Callable[[float, str], None] | None = None,
-                 clock: Callable[[], float] = monotonic, rest: Callable[[float], None] = sleep,
+                 clock: Callable[[], float] = monotonic, rest: Callable[[float], None] | None = None,
                  resolve: Resolve | None = None) -> None:  # fmt: skip
         self.offline = offline
         self.timeout_s = timeout_s
@@ -112,24 +113,22 @@ class Client:
                 self.wait_before(attempt, url, failure)
         raise AssertionError  # wait_before has raised
 
-    @contextlib.contextmanager
     def stream(self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None,
                authorization: str = "", body: bytes | BinaryIO | None = None, allow: Collection[int] = (),
-               retries: int | None = None) -> Iterator[Stream]:  # fmt: skip
-        """Ask, and hand over an answer whose body is read piece by piece. Statuses are treated as ``ask`` does.
+               retries: int | None = None, stop: Event | None = None) -> Stream:  # fmt: skip
+        """Ask, and hand over an answer whose body is read piece by piece, within ``with``.
 
-        Only what fails before the body begins is tried again, ``retries`` times (the client's own number by default).
-        A file as ``body`` needs a Content-Length among the headers.
+        Statuses are treated as ``ask`` does. Only what fails before the body begins is tried again, ``retries`` times
+        (the client's own number by default). A file as ``body`` needs a Content-Length among the headers. Waiting ends
+        when ``stop`` is set.
         """
         tries = self.retries if retries is None else retries
         for attempt in range(tries + 1):
             try:
-                opened = self._open(method, url, headers or {}, authorization, body or b"", allow)
-                break
+                return self._open(method, url, headers or {}, authorization, body or b"", allow, stop)
             except Passing as failure:
-                self.wait_before(attempt, url, failure, tries)
-        with opened as stream:
-            yield stream
+                self.wait_before(attempt, url, failure, tries, stop)
+        raise AssertionError  # wait_before has raised
 
     def keep_fresh(self, authorization: str, renew: Callable[[], str]) -> None:
         """Let an authorization that runs out be renewed: whoever shows it shows from then on what ``renew`` gave.
@@ -150,7 +149,7 @@ class Client:
     # Waiting.
 
     def wait_before(self, attempt: int, url: str, failure: Passing, tries: int | None = None,
-                    rest: Callable[[float], None] | None = None) -> None:  # fmt: skip
+                    stop: Event | None = None) -> None:  # fmt: skip
         """Wait before another try after attempt number ``attempt`` (from 0), or raise ``failure`` if it was the last.
 
         A server that has never answered gets one more try at most: it is probably not there.
@@ -164,25 +163,30 @@ class Client:
         if failure.wait_s:
             self.leave_alone(origin.host, failure.wait_s)
         else:
-            self.rest(FIRST_WAIT_S * 2**attempt, origin.host, rest)
+            self.rest(FIRST_WAIT_S * 2**attempt, origin.host, stop)
 
     def leave_alone(self, host: str, seconds: float) -> None:
         """Let no thread ask a host before so many seconds are over."""
         with self._lock:
             self._not_before[host] = max(self._not_before.get(host, 0.0), self.clock() + seconds)
 
-    def rest(self, seconds: float, host: str, rest: Callable[[float], None] | None = None) -> None:
-        """Wait, and say so if it takes long."""
+    def rest(self, seconds: float, host: str, stop: Event | None = None) -> None:
+        """Wait, at most until ``stop`` is set, and say so if it takes long."""
         if seconds > 2 and self.on_wait is not None:
             self.on_wait(seconds, host)
-        (rest or self._rest)(seconds)
+        if self._rest is not None:
+            self._rest(seconds)
+        elif stop is not None:
+            stop.wait(seconds)
+        else:
+            sleep(seconds)
 
-    def _honour(self, host: str) -> None:
+    def _honour(self, host: str, stop: Event | None) -> None:
         with self._lock:
             until = self._not_before.get(host)
             left = until - self.clock() if until is not None else 0.0
         if left > 0:
-            self.rest(left, host)
+            self.rest(left, host, stop)
         if until is not None:
             with self._lock:
                 if self._not_before.get(host) == until:
@@ -191,10 +195,11 @@ class Client:
     # Asking.
 
     def _open(self, method: str, url: str, headers: Mapping[str, str], authorization: str, body: bytes | BinaryIO,
-              allow: Collection[int]) -> Stream:  # fmt: skip
+              allow: Collection[int], stop: Event | None = None) -> Stream:  # fmt: skip
         if self.offline:
             raise failures.offline(url)
         first, _ = split_url(url)
+        authorization = authorization or password_in(url)
         authorized = bool(authorization)
         renewed = False
         for _ in range(MOST_REDIRECTS + 1):
@@ -205,7 +210,9 @@ class Client:
             elif authorization:
                 shown = self._fresh[authorization][0] if authorization in self._fresh else authorization
                 mine["Authorization"] = shown
-            self._honour(origin.host)
+            self._honour(origin.host, stop)
+            if stop is not None and stop.is_set():
+                raise failures.cut(url)
             stream = self._exchange(method, url, origin, target, mine, body)
             status = stream.status
             wait_s = wait_of(status, stream.headers, time())
@@ -425,6 +432,13 @@ def split_url(url: str) -> tuple[Origin, str]:
     return Origin(parts.scheme, host, port or (443 if parts.scheme == "https" else 80)), target
 
 
+def password_in(url: str) -> str:
+    """The header's text for an address that holds a user and a password; empty for all others."""
+    if "@" not in url.partition("://")[2].partition("/")[0]:
+        return ""
+    return basic_password(url)
+
+
 def _send(link: HTTPConnection, method: str, url: str, origin: Origin, target: str, headers: Mapping[str, str],
           body: bytes | BinaryIO, proxy: str) -> None:  # fmt: skip
     place = f"[{origin.host}]" if ":" in origin.host else origin.host
@@ -434,7 +448,7 @@ def _send(link: HTTPConnection, method: str, url: str, origin: Origin, target: s
     link.putrequest(method, f"http://{place}{target}" if plain_proxy else target, skip_host=True,
                     skip_accept_encoding=True)  # fmt: skip
     all_headers = {"Host": place, "User-Agent": AGENT, "Accept-Encoding": "identity", **headers}
-    if plain_proxy and (password := proxy_password(proxy)):
+    if plain_proxy and (password := basic_password(proxy)):
         all_headers["Proxy-Authorization"] = password
     if isinstance(body, bytes) and (body or method in ("POST", "PUT", "PATCH")):
         all_headers["Content-Length"] = str(len(body))

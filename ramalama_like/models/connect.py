@@ -137,11 +137,11 @@ def proxy_place(proxy: str) -> tuple[str, int]:
     raise failures.proxy_unknown(proxy)
 
 
-def proxy_password(proxy: str) -> str:
-    """The header's text that shows a proxy who asks; empty where its address holds no user."""
+def basic_password(url: str) -> str:
+    """The text of a header that proves who asks; empty where the address holds no user."""
     from urllib.parse import unquote, urlsplit
 
-    parts = urlsplit(proxy)
+    parts = urlsplit(url)
     if parts.username is None:
         return ""
     from base64 import b64encode
@@ -151,7 +151,7 @@ def proxy_password(proxy: str) -> str:
 
 def _tunnel(link: socket.socket, host: str, port: int, proxy: str, url: str) -> None:
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    password = proxy_password(proxy)
+    password = basic_password(proxy)
     line = f"Proxy-Authorization: {password}\r\n" if password else ""
     link.sendall(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{line}\r\n".encode("ascii"))
     head = b""

@@ -14,24 +14,23 @@ if TYPE_CHECKING:
 
 
 class Passing(AppError):
-    """Trouble that may be over soon: worth another try. ``wait_s`` is how long the server asked to be left alone."""
+    """Trouble that may be over soon: worth another try. ``wait_s`` is how long the server asked to be left alone,
+    ``status`` what it answered; both 0 where it did not."""
 
     exit_code = 5
 
-    def __init__(self, message: str, hint: str = "", exit_code: int | None = None, wait_s: float = 0.0) -> None:
+    def __init__(self, message: str, hint: str = "", exit_code: int | None = None, wait_s: float = 0.0,
+                 status: int = 0) -> None:  # fmt: skip
         super().__init__(message, hint, exit_code)
         self.wait_s = wait_s
+        self.status = status
 
 
 def plain_url(url: str) -> str:
     """A URL without what may be secret: user, password, query."""
     scheme, mark, rest = url.partition("://")
     place, slash, path = rest.partition("/")
-    return _visible(scheme + mark + place.rpartition("@")[2] + slash + path.partition("?")[0].partition("#")[0])
-
-
-def _visible(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return scheme + mark + place.rpartition("@")[2] + slash + path.partition("?")[0].partition("#")[0]
 
 
 def _host(url: str) -> str:
@@ -84,9 +83,10 @@ def refused(status: int, url: str, headers: Mapping[str, str], *, authorized: bo
         longer = f" for {_duration(wait_s)}" if wait_s else ""
         return Passing(f"{name}: {_host(url)} asks to be left alone{longer}: too many requests (HTTP 429)",
                        "try again later" + ("" if authorized else "; those who log in may ask more often"),
-                       wait_s=wait_s)  # fmt: skip
+                       wait_s=wait_s, status=status)  # fmt: skip
     if status >= 500 or status in (408, 425):
-        return Passing(f"{name}: {_host(url)} failed (HTTP {status})", "try again later", wait_s=wait_s)
+        return Passing(f"{name}: {_host(url)} failed (HTTP {status})", "try again later", wait_s=wait_s,
+                       status=status)  # fmt: skip
     return ValueProblem(f"{name}: {_host(url)} answered with HTTP {status}", "check the address")
 
 
@@ -94,7 +94,7 @@ def missing(url: str, status: int = 404, code: str = "", near: tuple[str, ...] =
     """There is nothing of this name; ``near`` are names that are there and look like it."""
     what = {"RepoNotFound": "there is no such repository", "RevisionNotFound": "there is no such revision",
             "EntryNotFound": "there is no such file in the repository"}.get(code, "there is no such file")  # fmt: skip
-    hint = f"did you mean {' or '.join(_visible(name) for name in near)}?" if near else "check the name"
+    hint = f"did you mean {' or '.join(near)}?" if near else "check the name"
     return ValueProblem(f"{plain_url(url)}: {what} (HTTP {status})", hint)
 
 
