@@ -80,7 +80,7 @@ SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
 FITTED = (*TOOLS, "fit")
-JSON_TOO = ("fit", "ps", "version", "config show", "benchmarks list", "benchmarks show", "benchmarks compare",
+JSON_TOO = ("fit", "list", "inspect", "ps", "version", "config show", "benchmarks list", "benchmarks show", "benchmarks compare",
             "explain", "doctor")  # fmt: skip
 PLAN_GROUPS = ("Accelerator and image", "Container")  # what doctor looks at too: it checks the plan that these make
 
@@ -391,7 +391,20 @@ class Settings:
         "", "--format", on=("ps",), metavar="FORMAT", help="json, or a template of the engine's own ps."
     )
     noheading: Setting[bool] = option(
-        False, "--noheading", "-n", kind="flag", on=("ps",), help="Leave the heading out."
+        False, "--noheading", "-n", kind="flag", on=("ps", "list"), help="Leave the heading out."
+    )
+    all_stores: Setting[bool] = option(
+        False, "--all-stores", kind="flag", on=("list",), help="Also what other programs keep on this machine."
+    )
+    sort: Setting[str] = option(
+        "name", "--sort", on=("list",), choices=("name", "size", "modified"), help="What to sort by."
+    )
+    order: Setting[str] = option("desc", "--order", on=("list",), choices=("desc", "asc"), help="Which way to sort.")
+    get: Setting[str] = option(
+        "", "--get", on=("inspect",), metavar="KEY", help="One member of the metadata, or all of them (all)."
+    )
+    everything: Setting[bool] = option(
+        False, "--all", kind="flag", on=("inspect",), help="All of the metadata, and every tensor."
     )
     no_trunc: Setting[bool] = option(False, "--no-trunc", kind="flag", on=("ps",), help="Do not shorten columns.")
     all: Setting[bool] = option(
@@ -503,6 +516,8 @@ COMMANDS: Mapping[str, Command] = {
     "benchmarks show": Command("Print everything about one run of bench.", "ID", 1, 1),
     "benchmarks compare": Command("Compare the speeds of runs of bench.", "[ID]...", 0, None),
     "perplexity": Command("Measure how well a model predicts a text.", "MODEL", 1, 1, starts=True),
+    "list": Command("List the models on this machine.", "", 0, 0, ("ls",)),
+    "inspect": Command("Tell what a model's file says of itself.", "MODEL", 1, 1),
     "fit": Command("Tell how much memory a model needs, and whether it fits.", "MODEL", 1, 1),
     "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
     "ps": Command("List this program's containers.", "", 0, 0, ("containers",)),
@@ -520,11 +535,8 @@ COMMANDS: Mapping[str, Command] = {
 COMMANDS_NOT_YET: Mapping[str, str] = {
     "convert": "converting models is not built yet",
     "daemon": "the daemon is not built yet",
-    "inspect": "inspecting models is not built yet",
-    "list": "listing models is not built yet",
     "login": "logging in to registries is not built yet",
     "logout": "logging out of registries is not built yet",
-    "ls": "listing models is not built yet",
     "models": "listing a provider's models is not built yet",
     "pull": "pulling models is not built yet",
     "push": "pushing models is not built yet",

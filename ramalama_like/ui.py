@@ -73,18 +73,31 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]], *, show_heading
 
     Columns of the names in ``flexible`` give way before any other is shortened.
     """
+    cells = [list(map(one_line, row)) for row in (*((heading,) if show_heading else ()), *rows)]
+    terminal = os.isatty(1)
+    plain = all(cell.isascii() for row in cells for cell in row)
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)] if plain else []
+    if plain and not (terminal and sum(widths) + 2 * len(widths) - 2 > terminal_width()):
+        # The layout that rich makes, without its 70 ms and its 0.1 ms a row.
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
+        write("".join(f"{line}\n" for line in lines))
+    else:
+        _rich_table(heading, cells, show_heading=show_heading, flexible=flexible, terminal=terminal)
+
+
+def _rich_table(heading: Sequence[str], cells: Sequence[Sequence[str]], *, show_heading: bool,
+                flexible: Sequence[str], terminal: bool) -> None:  # fmt: skip
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    terminal = os.isatty(1)
     console = Console(highlight=False, soft_wrap=False, width=None if terminal else 10_000)
     grid = Table(box=None, pad_edge=False, show_header=show_heading, header_style="")
     for name in heading:
         grid.add_column(name, overflow="ellipsis" if terminal else "fold", no_wrap=terminal and name not in flexible)
-    for row in rows:
+    for row in cells[1:] if show_heading else cells:
         # The cells do not wrap either, though their column may be made narrower.
-        grid.add_row(*(Text(one_line(cell), no_wrap=terminal, overflow="ellipsis") for cell in row))
+        grid.add_row(*(Text(cell, no_wrap=terminal, overflow="ellipsis") for cell in row))
     with console.capture() as captured:
         console.print(grid)
     write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
