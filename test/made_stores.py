@@ -20,7 +20,9 @@ def write(path: Path, data: bytes | str) -> Path:
     return path
 
 
-def huggingface(hub: Path, repository: str, files: Mapping[str, bytes], commit: str = COMMIT, branch: str = "main") -> Path:
+def huggingface(
+    hub: Path, repository: str, files: Mapping[str, bytes], commit: str = COMMIT, branch: str = "main"
+) -> Path:
     """Blobs by their hash, and links to them from the snapshot of a commit."""
     top = hub / f"models--{repository.replace('/', '--')}"
     snapshot = top / "snapshots" / commit

@@ -209,4 +209,4 @@ def test_names_do_not_lead_out(home: Path) -> None:
     for path in ("../../../secret.gguf", "/secret.gguf"):
         ours = Reference("x", "huggingface", "x", repository="owner/m", path=path)
         hit = find_elsewhere(ours, places(home))
-        assert hit is None or isinstance(hit, Found) and "secret" not in hit.record.files[0].path
+        assert hit is None or (isinstance(hit, Found) and "secret" not in hit.record.files[0].path)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from ramalama_like.errors import AppError, ValueProblem
-from ramalama_like.models.registry_names import DOCKER_HUB
+from ramalama_like.reference import DOCKER_HUB
 from ramalama_like.value import value
 
 TYPE_CHECKING = False

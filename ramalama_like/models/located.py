@@ -8,7 +8,6 @@ from ramalama_like.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ramalama_like.models.access import Access
     from ramalama_like.models.caches import Places
     from ramalama_like.models.store import Store
     from ramalama_like.record import Record

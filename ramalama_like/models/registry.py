@@ -12,7 +12,8 @@ from ramalama_like.models import failures
 from ramalama_like.models.challenge import parse_challenges
 from ramalama_like.models.credentials import find_credentials
 from ramalama_like.models.proxies import is_loopback
-from ramalama_like.models.registry_names import DOCKER_HUB, is_digest
+from ramalama_like.models.registry_names import is_digest
+from ramalama_like.reference import DOCKER_HUB
 from ramalama_like.value import value
 
 TYPE_CHECKING = False

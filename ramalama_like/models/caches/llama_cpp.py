@@ -6,8 +6,8 @@ use the cache of Hugging Face's library instead.
 
 from __future__ import annotations
 
-from ramalama_like.models.caches.files import file_in_place, make_record, names_in, read_json
 from ramalama_like.listing import MODEL, PROJECTOR, SHARD
+from ramalama_like.models.caches.files import file_in_place, make_record, names_in, read_json
 from ramalama_like.models.sources.file import split_part
 
 TYPE_CHECKING = False
