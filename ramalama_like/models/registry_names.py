@@ -37,18 +37,14 @@ def ollama_name(reference: Reference, own_host: str) -> RegistryName:
 
 def parse_host(text: str) -> str:
     """The registry that ``login`` and ``logout`` are told: HOST[:PORT], perhaps as an address. Raises ValueProblem."""
-    place = (
-        text.partition("://")[2] if text.lower().startswith(("https://", "http://", "oci://", "docker://")) else text
-    )
-    host = place.partition("/")[0].lower()
+    scheme, mark, rest = text.partition("://")
+    host = (rest if mark and scheme.lower() in ("https", "http", "oci", "docker") else text).partition("/")[0].lower()
     try:
         found = parse_reference(f"oci://{host}/name").repository.partition("/")[0]
     except ValueProblem:
         found = ""
-    if not host or (found != host and found != DOCKER_HUB):
+    if not host or found != {"index.docker.io": DOCKER_HUB, "registry-1.docker.io": DOCKER_HUB}.get(host, host):
         raise ValueProblem(f"{text or 'an empty name'}: is no registry", "write HOST or HOST:PORT, such as quay.io")
-    if found == DOCKER_HUB and host not in (DOCKER_HUB, "index.docker.io", "registry-1.docker.io"):
-        raise ValueProblem(f"{text}: is no registry", "write HOST or HOST:PORT, such as quay.io")
     return found
 
 
