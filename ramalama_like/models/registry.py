@@ -288,6 +288,9 @@ class Registry:
         said = _reason(answer.body)
         status, mine = answer.status, self.credentials
         words = f": {said}" if said else ""
+        if status == 401 and mine and not self.repository:
+            return ValueProblem(f"{self.host} does not accept this user and password (HTTP 401{words})",
+                                "check them; some registries want a token in place of the password")  # fmt: skip
         if status == 401 and mine:
             return ValueProblem(
                 f"{self.name}: {self.host} does not accept the user and password from {mine.origin} (HTTP 401{words})",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ramalama_like.errors import ValueProblem
+from ramalama_like.errors import UsageError, ValueProblem
 from ramalama_like.reference import DOCKER_HUB, parse_reference
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ramalama_like.reference import Reference
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -46,6 +48,20 @@ def parse_host(text: str) -> str:
     if not host or found != {"index.docker.io": DOCKER_HUB, "registry-1.docker.io": DOCKER_HUB}.get(host, host):
         raise ValueProblem(f"{text or 'an empty name'}: is no registry", "write HOST or HOST:PORT, such as quay.io")
     return found
+
+
+def login_place(arguments: Sequence[str]) -> str:
+    """Where ``login`` and ``logout`` are told to: ``huggingface``, or a registry. Raises AppError."""
+    if not arguments:
+        raise UsageError("a registry is needed", "name one, such as quay.io, or huggingface", exit_code=22)
+    word = arguments[0].lower().removeprefix("https://").rstrip("/:")
+    if word in ("huggingface", "hf", "hf.co", "huggingface.co"):
+        return "huggingface"
+    if word in ("ollama", "ollama.com", "registry.ollama.ai"):
+        raise ValueProblem("Ollama's registry needs no login", "pull from it as it is")
+    if word in ("modelscope", "ms", "modelscope.cn"):
+        raise ValueProblem("for ModelScope there is no login here", "set MODELSCOPE_API_TOKEN")
+    return parse_host(arguments[0])
 
 
 def is_digest(text: str) -> bool:
