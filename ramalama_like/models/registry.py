@@ -172,16 +172,21 @@ class Registry:
 
     def tags(self) -> list[str]:
         """Tags of the repository, as many as one answer holds; none where the registry does not tell."""
+        return self._texts(f"{self.repository}/tags/list?n=1000", "tags")
+
+    def _repositories(self) -> list[str]:
+        """Repositories of a registry that is small enough to tell them all."""
+        return self._texts("_catalog?n=1000", "repositories")
+
+    def _texts(self, path: str, key: str) -> list[str]:
         import json
 
-        answer = self.ask(f"{self.repository}/tags/list?n=1000", allow=(400, 401, 403, 404, 405))
-        if answer.status != 200:
-            return []
         try:
-            tags = json.loads(answer.body).get("tags") or []
-        except (ValueError, AttributeError, RecursionError):
-            return []
-        return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+            answer = self.ask(path, allow=(400, 401, 403, 404, 405))
+            found = json.loads(answer.body).get(key) if answer.status == 200 else []
+        except (ValueError, AttributeError, RecursionError, AppError):
+            return []  # only asked for so that an error can say more
+        return [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
 
     def keep_fresh(self) -> str:
         """The authorization for the downloads of blobs; the client gets a new token when this one has run out."""
@@ -316,10 +321,12 @@ class Registry:
 
         tags = self.tags()
         if not tags:
-            return ValueProblem(f"{self.name}: {self.host} has no repository of this name (HTTP 404)", "check the name")
-        near = get_close_matches(wanted, tags, 3) or tags[:5]
-        more = f" and {len(tags) - len(near)} more" if len(tags) > len(near) else ""
-        hint = f"did you mean {' or '.join(near)}?" if near != tags[:5] else f"it has {', '.join(near)}{more}"
+            near = get_close_matches(self.repository, self._repositories(), 3)
+            return ValueProblem(f"{self.name}: {self.host} has no repository of this name (HTTP 404)",
+                                f"did you mean {' or '.join(near)}?" if near else "check the name")  # fmt: skip
+        near = get_close_matches(wanted, tags, 3, 0.5)
+        more = f" and {len(tags) - 5} more" if len(tags) > 5 else ""
+        hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(tags[:5])}{more}"
         return ValueProblem(f"{self.name}: it has no {'manifest' if is_digest(wanted) else 'tag'} {wanted} (HTTP 404)",
                             hint)  # fmt: skip
 
