@@ -80,6 +80,7 @@ ALL = ("*",)
 SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
+REGISTRY = ("push", "pull", "login", "logout")
 FITTED = (*TOOLS, "fit")
 JSON_TOO = ("fit", "list", "inspect", "ps", "version", "config show", "benchmarks list", "benchmarks show",
             "benchmarks compare", "explain", "doctor")  # fmt: skip
@@ -198,12 +199,12 @@ class Settings:
         help="When to pull the image.",
     )  # fmt: skip
     authfile: Setting[str] = option(
-        "", "--authfile", kind="path", group="Accelerator and image", metavar="FILE",
-        help="Registry credentials for pulling the image (podman).",
+        "", "--authfile", kind="path", on=(*TOOLS, *REGISTRY), group="Accelerator and image", metavar="FILE",
+        help="Credentials for registries; the default is the engine's own file.",
     )  # fmt: skip
     tls_verify: Setting[bool] = option(
-        True, "--tls-verify", kind="bool", group="Accelerator and image",
-        help="Verify the registry's certificate (podman).",
+        True, "--tls-verify", kind="bool", on=(*TOOLS, *REGISTRY), group="Accelerator and image",
+        help="Demand https with a trusted certificate of a registry.",
     )  # fmt: skip
 
     # How the container is run.
@@ -448,6 +449,33 @@ class Settings:
         False, "--origin", kind="flag", on=("config show",), help="Tell where each value came from."
     )
 
+    push_type: Setting[str] = option(
+        "raw", "--type", key="convert_type", on=("push",), choices=("artifact", "car", "raw"),
+        help="What to push: an artifact, an image of the files alone (raw), or one with a small system below (car).",
+    )  # fmt: skip
+    carimage: Setting[str] = option(
+        "registry.access.redhat.com/ubi10-micro:latest", "--carimage", key="carimage", on=("push",), metavar="IMAGE",
+        hidden=True, help="Image that lies below those of the type car.",
+    )  # fmt: skip
+    username: Setting[str] = option(
+        "", "--username", "-u", on=("login",), metavar="USER", help="User at the registry; asked for on a terminal."
+    )
+    password: Setting[str] = option(
+        "", "--password", "-p", on=("login",), metavar="PASSWORD", secret=True,
+        help="Password; better by --password-stdin, since others can read a command line.",
+    )  # fmt: skip
+    password_stdin: Setting[bool] = option(
+        False,
+        "--password-stdin",
+        kind="flag",
+        on=("login",),
+        help="Read the password, or the token, from standard input.",
+    )
+    token: Setting[str] = option(
+        "", "--token", on=("login", "logout"), metavar="TOKEN", secret=True,
+        help="Token of Hugging Face; better by --password-stdin.",
+    )  # fmt: skip
+
     # Parts of the dialect that this version refuses by name.
     generate: Setting[str] = option(
         "", "--generate", on=("serve",), metavar="TYPE[:DIR]", not_yet="deployment files are not generated yet",
@@ -502,8 +530,8 @@ def global_options() -> Mapping[str, Option]:
 
 # Keys of the dialect's [ramalama] table that no part of this version reads: known, so that nobody is warned about them.
 DORMANT_KEYS = (
-    "carimage", "convert_type", "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
-    "rag_image", "tempdir", "tools_image", "tools_images", "verify",
+    "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
+    "rag_image", "tempdir", "tools_image", "tools_images",
     "user.no_missing_gpu_prompt", "provider.openai.api_key",
     "http_client.max_retries", "http_client.max_retry_delay",
     "runtimes.llama_cpp.gguf_quantization_mode", "runtimes.mlx.temp",
@@ -533,6 +561,9 @@ COMMANDS: Mapping[str, Command] = {
     "perplexity": Command("Measure how well a model predicts a text.", "MODEL", 1, 1, starts=True),
     "list": Command("List the models on this machine.", "", 0, 0, ("ls",)),
     "inspect": Command("Tell what a model's file says of itself.", "MODEL", 1, 1),
+    "push": Command("Put a model into a registry.", "MODEL [TARGET]", 1, 2),
+    "login": Command("Keep a user and password for a registry, or a token for Hugging Face.", "[REGISTRY]", 0, 1),
+    "logout": Command("Forget the user and password for a registry.", "[REGISTRY]", 0, 1),
     "fit": Command("Tell how much memory a model needs, and whether it fits.", "MODEL", 1, 1),
     "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
     "ps": Command("List this program's containers.", "", 0, 0, ("containers",)),
@@ -550,11 +581,8 @@ COMMANDS: Mapping[str, Command] = {
 COMMANDS_NOT_YET: Mapping[str, str] = {
     "convert": "converting models is not built yet",
     "daemon": "the daemon is not built yet",
-    "login": "logging in to registries is not built yet",
-    "logout": "logging out of registries is not built yet",
     "models": "listing a provider's models is not built yet",
     "pull": "pulling models is not built yet",
-    "push": "pushing models is not built yet",
     "rag": "RAG is not supported yet",
     "rm": "removing models is not built yet",
     "sandbox": "sandboxed agents are not built yet",

@@ -27,8 +27,6 @@ WEB_HOSTS = {
     "modelscope.cn": "modelscope", "www.modelscope.cn": "modelscope",
     "ollama.com": "ollama", "www.ollama.com": "ollama", "registry.ollama.ai": "ollama",
 }  # fmt: skip
-# What a configured default transport may be called.
-TRANSPORTS = ("huggingface", "hf", "modelscope", "ms", "ollama", "oci", "docker", "rlcr")
 DEMO = "demo"
 DEFAULT_REVISIONS = {"huggingface": "main", "modelscope": "master"}
 DOCKER_HUB = "docker.io"

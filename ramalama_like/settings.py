@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from ramalama_like.checks import Found
     from ramalama_like.models.access import Access
     from ramalama_like.models.caches import Places
-    from ramalama_like.options import Option
-    from ramalama_like.models.caches import Places
+    from ramalama_like.models.lookup import Lookup
     from ramalama_like.options import Option, Settings
     from ramalama_like.request import Request
 
 PREFIX = "RAMALAMA_"
+FOREIGN_VARIABLES = ("HF_HUB_OFFLINE",)  # other programs' that set an option of ours
 # Variables that are read elsewhere, and so are no configuration keys.
 OTHER_VARIABLES = ("RAMALAMA_CONFIG", "RAMALAMA_FORCE_EMOJI", "RAMALAMA_LLAMACPP_RPC_NODES")
 
@@ -253,6 +253,7 @@ def _unknown(dotted: str, by_key: Mapping[str, str]) -> str:
 
 def _read_variables(environ: Mapping[str, str], found: dict[str, list[Found]], warnings: list[str]) -> None:
     names = [name for name in environ if name.startswith(PREFIX) and environ[name] and name not in OTHER_VARIABLES]
+    names += [name for name in FOREIGN_VARIABLES if environ.get(name)]
     if not names:
         return
     by_key = {option.key: name for name, option in all_options().items() if option.key}
@@ -332,6 +333,16 @@ def find_access(settings: Settings, environ: Mapping[str, str] | None = None) ->
         hf_endpoint=variables.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/"),
         hf_token=_hub_token(variables, environ), ms_endpoint=settings.modelscope_endpoint.value.rstrip("/"),
         ollama_registry=settings.ollama_registry.value.rstrip("/"), home=home_dir(environ), variables=variables,
+    )  # fmt: skip
+
+
+def find_lookup(settings: Settings, environ: Mapping[str, str] | None = None) -> Lookup:
+    """Where models may be found, and when hubs are asked."""
+    from ramalama_like.models.lookup import Lookup
+
+    return Lookup(
+        find_store(settings), home_dir(environ), find_access(settings, environ), find_places(settings, environ),
+        tuple(shortname_files(environ)), settings.transport.value, settings.pull.value,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ramalama_like.errors import AppError
+from ramalama_like.errors import AppError, Interrupted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +104,22 @@ def _rich_table(heading: Sequence[str], cells: Sequence[Sequence[str]], *, show_
     with console.capture() as captured:
         console.print(grid)
     write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+
+def ask(prompt: str, *, hidden: bool = False) -> str:
+    """Ask the person at the terminal for a line; what is typed is not shown where it is ``hidden``.
+
+    Raises Interrupted at the end of the input.
+    """
+    try:
+        if hidden:
+            from getpass import getpass
+
+            return getpass(one_line(prompt) + " ")
+        _tell(one_line(prompt) + " ")
+        return input()
+    except EOFError:
+        raise Interrupted("nothing was typed") from None
 
 
 def is_terminal(descriptor: int) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from ramalama_like.errors import AppError, ValueProblem
-from ramalama_like.models.registry_names import DOCKER_HUB
+from ramalama_like.reference import DOCKER_HUB
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -78,21 +78,37 @@ def auth_files(access: Access) -> Iterator[str]:
     variables, home = access.variables, access.home
     config = variables.get("XDG_CONFIG_HOME", "")
     yield f"{config if os.path.isabs(config) else f'{home}/.config'}/containers/auth.json"
-    yield f"{variables.get('DOCKER_CONFIG') or f'{home}/.docker'}/config.json"
+    yield _docker_file(access)
 
 
-def engine_file(access: Access) -> str:
-    """The file into which ``podman login`` writes, and so does ``login``."""
+def engine_file(access: Access, engine: str = "") -> str:
+    """The file into which ``podman login`` writes, or docker's, and so does ``login``."""
     named = _named(access)
     if named:
         return named[0]
+    if engine == "docker":
+        return _docker_file(access)
     runtime = access.variables.get("XDG_RUNTIME_DIR", "")
     return f"{runtime}/containers/auth.json" if os.path.isabs(runtime) else f"/run/containers/{os.getuid()}/auth.json"
+
+
+def _docker_file(access: Access) -> str:
+    return f"{access.variables.get('DOCKER_CONFIG') or f'{access.home}/.docker'}/config.json"
 
 
 def _named(access: Access) -> list[str]:
     """The file that the user has named, by option before variable."""
     return [path for path in (access.authfile, access.variables.get("REGISTRY_AUTH_FILE", "")) if path]
+
+
+def files_with(host: str, access: Access) -> list[str]:
+    """The files that hold credentials for the whole of a registry. Raises ValueProblem for a file that is damaged."""
+    found = []
+    for path in auth_files(access):
+        content = _read(path, demanded=path in _named(access)) or {}
+        if any(_entry(content, key) is not None for key in _spellings(host)):
+            found.append(path)
+    return found
 
 
 def save_credentials(path: str, host: str, user: str, password: str) -> None:

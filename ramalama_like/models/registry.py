@@ -12,7 +12,8 @@ from ramalama_like.models import failures
 from ramalama_like.models.challenge import parse_challenges
 from ramalama_like.models.credentials import find_credentials
 from ramalama_like.models.proxies import is_loopback
-from ramalama_like.models.registry_names import DOCKER_HUB, is_digest
+from ramalama_like.models.registry_names import is_digest
+from ramalama_like.reference import DOCKER_HUB
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -171,16 +172,21 @@ class Registry:
 
     def tags(self) -> list[str]:
         """Tags of the repository, as many as one answer holds; none where the registry does not tell."""
+        return self._texts(f"{self.repository}/tags/list?n=1000", "tags")
+
+    def _repositories(self) -> list[str]:
+        """Repositories of a registry that is small enough to tell them all."""
+        return self._texts("_catalog?n=1000", "repositories")
+
+    def _texts(self, path: str, key: str) -> list[str]:
         import json
 
-        answer = self.ask(f"{self.repository}/tags/list?n=1000", allow=(400, 401, 403, 404, 405))
-        if answer.status != 200:
-            return []
         try:
-            tags = json.loads(answer.body).get("tags") or []
-        except (ValueError, AttributeError, RecursionError):
-            return []
-        return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+            answer = self.ask(path, allow=(400, 401, 403, 404, 405))
+            found = json.loads(answer.body).get(key) if answer.status == 200 else []
+        except (ValueError, AttributeError, RecursionError, AppError):
+            return []  # only asked for so that an error can say more
+        return [text for text in found if isinstance(text, str)] if isinstance(found, list) else []
 
     def keep_fresh(self) -> str:
         """The authorization for the downloads of blobs; the client gets a new token when this one has run out."""
@@ -287,6 +293,9 @@ class Registry:
         said = _reason(answer.body)
         status, mine = answer.status, self.credentials
         words = f": {said}" if said else ""
+        if status == 401 and mine and not self.repository:
+            return ValueProblem(f"{self.host} does not accept this user and password (HTTP 401{words})",
+                                "check them; some registries want a token in place of the password")  # fmt: skip
         if status == 401 and mine:
             return ValueProblem(
                 f"{self.name}: {self.host} does not accept the user and password from {mine.origin} (HTTP 401{words})",
@@ -312,10 +321,12 @@ class Registry:
 
         tags = self.tags()
         if not tags:
-            return ValueProblem(f"{self.name}: {self.host} has no repository of this name (HTTP 404)", "check the name")
-        near = get_close_matches(wanted, tags, 3) or tags[:5]
-        more = f" and {len(tags) - len(near)} more" if len(tags) > len(near) else ""
-        hint = f"did you mean {' or '.join(near)}?" if near != tags[:5] else f"it has {', '.join(near)}{more}"
+            near = get_close_matches(self.repository, self._repositories(), 3)
+            return ValueProblem(f"{self.name}: {self.host} has no repository of this name (HTTP 404)",
+                                f"did you mean {' or '.join(near)}?" if near else "check the name")  # fmt: skip
+        near = get_close_matches(wanted, tags, 3, 0.5)
+        more = f" and {len(tags) - 5} more" if len(tags) > 5 else ""
+        hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(tags[:5])}{more}"
         return ValueProblem(f"{self.name}: it has no {'manifest' if is_digest(wanted) else 'tag'} {wanted} (HTTP 404)",
                             hint)  # fmt: skip
 

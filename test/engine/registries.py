@@ -7,15 +7,12 @@ import shutil
 import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 USER, PASSWORD = "anna", "opên: sesame"
-# Made once with: htpasswd -nbB anna 'opên: sesame'
-ENTRY = "anna:$2y$05$"
+ENTRY = "anna:$2y$05$abcdefghijklmnopqrstuusb1n6EvsaDgx8/jHmIZzkNotswahV/C\n"  # what htpasswd makes of these
 
 
 @dataclass(frozen=True)
@@ -58,6 +55,18 @@ def run_registry(folder: Path, *, host: str = "127.0.0.1", password_file: Path |
             process.terminate()
             process.wait()
     raise AssertionError((folder / "log").read_text())
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for loopback that nobody vouches for, and its key."""
+    folder.mkdir(parents=True, exist_ok=True)
+    certificate, key = folder / "registry.pem", folder / "registry.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=registry",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return certificate, key
 
 
 def answers(process: subprocess.Popen[bytes], host: str, port: int) -> bool:

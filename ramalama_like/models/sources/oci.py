@@ -19,7 +19,8 @@ from ramalama_like.models.media_types import (
     role_of,
 )
 from ramalama_like.models.registry import Registry
-from ramalama_like.models.registry_names import RLCR, parse_registry_name
+from ramalama_like.models.registry_names import registry_name
+from ramalama_like.reference import canonical_name
 from ramalama_like.value import replace
 
 TYPE_CHECKING = False
@@ -30,20 +31,11 @@ if TYPE_CHECKING:
     from ramalama_like.models.access import Access
     from ramalama_like.models.client import Client
     from ramalama_like.models.registry import Layer, Manifest
-    from ramalama_like.models.registry_names import RegistryName
     from ramalama_like.reference import Reference
 
 IMAGE_FOLDER = "models/"
 _EMPTY_CONFIG = "application/vnd.oci.empty.v1+json"
 _IMAGE_LAYERS = ("application/vnd.oci.image.layer.", "application/vnd.docker.image.rootfs.")
-
-
-def registry_name(reference: Reference) -> RegistryName:
-    """Where a reference leads: ``oci://``, ``docker://``, ``rlcr://``, or a name that begins with a registry."""
-    name = reference.name
-    if reference.transport == "rlcr" and not name.startswith(RLCR):
-        name = RLCR + name
-    return parse_registry_name(name)
 
 
 def find(reference: Reference, client: Client, access: Access) -> Listing:
@@ -55,13 +47,11 @@ def find(reference: Reference, client: Client, access: Access) -> Listing:
     if not layers:
         raise ValueProblem(f"{reference.text}: is empty", "check the name")
     if is_artifact(manifest, layers):
-        files = artifact_files(registry, layers, name.repository.rpartition("/")[2], name.text)
+        files = artifact_files(registry, layers, name.repository.rpartition("/")[2], reference.text)
     else:
         files = tuple(RemoteFile(IMAGE_FOLDER, registry.blob_url(layer.digest), layer.size_bytes, layer.digest[7:],
                                  LAYER) for layer in layers)  # fmt: skip
-    prefix = "rlcr://" if reference.transport == "rlcr" else "oci://"
-    shown = name.text.removeprefix(RLCR) if prefix == "rlcr://" else name.text
-    return Listing(f"{prefix}{shown}", files, manifest.digest, registry.keep_fresh())
+    return Listing(canonical_name(reference), files, manifest.digest, registry.keep_fresh())
 
 
 def is_artifact(manifest: Manifest, layers: Sequence[Layer]) -> bool:

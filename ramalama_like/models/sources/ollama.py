@@ -10,8 +10,8 @@ from __future__ import annotations
 from ramalama_like.errors import ValueProblem
 from ramalama_like.listing import ADAPTER, MODEL, OTHER, PROJECTOR, TEMPLATE, Listing, RemoteFile
 from ramalama_like.models.registry import Registry
-from ramalama_like.models.registry_names import parse_registry_name
-from ramalama_like.value import replace
+from ramalama_like.models.registry_names import ollama_name
+from ramalama_like.reference import canonical_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,27 +33,18 @@ _PARTS = {
 
 def find(reference: Reference, client: Client, access: Access) -> Listing:
     """What the registry has under an ``ollama://`` name. Raises AppError."""
-    host = access.ollama_registry.partition("://")[2] or access.ollama_registry
-    name = parse_registry_name(_whole(reference.name), default_host=host)
-    own = name.host == host
-    if own and "/" not in name.repository:
-        name = replace(name, repository=f"library/{name.repository}")
+    base = access.ollama_registry.rstrip("/")
+    own_host = base.partition("://")[2] or base
+    name = ollama_name(reference, own_host)
     registry = Registry(client, access, name.host, name.repository)
-    if own and access.ollama_registry.startswith("http://"):
-        registry.use_base(access.ollama_registry.rstrip("/"))
+    if name.host == own_host and "://" in base:
+        registry.use_base(base)
     manifest = registry.manifest(name.wanted)
     files = tuple(_files(registry, manifest, name.repository.rpartition("/")[2]))
     if not any(file.role == MODEL for file in files):
         raise ValueProblem(f"{reference.text}: holds no model that this program can run",
                            "it may be one of Ollama's own engine: choose another tag")  # fmt: skip
-    short = name.repository.removeprefix("library/")
-    place = short if own else f"{name.host}/{name.repository}"
-    ending = f"@{name.digest}" if name.digest else f":{name.tag}"
-    return Listing(f"ollama://{place}{ending}", files, manifest.digest, registry.keep_fresh())
-
-
-def _whole(name: str) -> str:
-    return name.removeprefix("registry.ollama.ai/").removeprefix("ollama.com/")
+    return Listing(canonical_name(reference), files, manifest.digest, registry.keep_fresh())
 
 
 def _files(registry: Registry, manifest: Manifest, name: str) -> Iterator[RemoteFile]:
