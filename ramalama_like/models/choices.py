@@ -495,9 +495,8 @@ def _nothing(listing: Listing, files: Sequence[RemoteFile]) -> NoChoice:
     roles = {file.role for file in files}
     kinds = {PROJECTOR: "projectors", ADAPTER: "adapters", DRAFT: "drafts", IMATRIX: "importance matrices"}
     only = [word for role, word in kinds.items() if role in roles]
-    others = sorted({file.path.rpartition(".")[2].lower() for file in files
-                     if file.path.lower().endswith((".bin", ".pt", ".pth", ".onnx", ".h5", ".ggml", ".mlx", ".llamafile"))
-                     })  # fmt: skip
+    foreign = (".bin", ".pt", ".pth", ".onnx", ".h5", ".ggml", ".mlx", ".llamafile")
+    others = sorted({file.path.rpartition(".")[2].lower() for file in files if file.path.lower().endswith(foreign)})
     if only:
         return NoChoice(f"{listing.name}: holds no model, only {' and '.join(only)}", "name the file that you want", ())
     if others:
