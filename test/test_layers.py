@@ -52,7 +52,9 @@ DOORS = {
     "huggingface_hub": {"models.sources.huggingface"},
     "xllamacpp": {"embedded"},
     "requests": {"web", "models.remote"},
-    "urllib3": {"models.remote", "models.client"},
+    "urllib3": {"models.remote"},
+    "http": {"models.client", "chat.client"},
+    "ssl": {"models.connect", "chat.client"},
 }
 STARTS = {"fork", "execv", "execve", "execvp", "execvpe", "execl", "execlp", "posix_spawn", "posix_spawnp", "spawnv",
           "spawnvp", "system", "popen"}  # fmt: skip

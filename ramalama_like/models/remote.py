@@ -10,6 +10,7 @@ from time import monotonic
 
 from ramalama_like.errors import AppError, TimedOut, ValueProblem
 from ramalama_like.model import Model, ModelFile
+from ramalama_like.models.failures import plain_url
 from ramalama_like.models.gguf import GgufHeader, read_gguf_prefix
 from ramalama_like.models.shapes import make_shape
 from ramalama_like.models.sources.file import split_part
@@ -76,13 +77,6 @@ def read_remote_gguf(url: str, *, patience_s: float = PATIENCE_S) -> GgufHeader:
         raise _cut(name) from None
     except (requests.exceptions.RequestException, UnicodeError, ValueError):
         raise ValueProblem(f"{name}: is no address that can be read", "write https://HOST/PATH/model.gguf") from None
-
-
-def plain_url(url: str) -> str:
-    """A URL without what may be secret: user, password, query."""
-    scheme, mark, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    return scheme + mark + place.rpartition("@")[2] + slash + path.partition("?")[0].partition("#")[0]
 
 
 class _Reading:
