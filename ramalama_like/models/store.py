@@ -284,20 +284,21 @@ class Store:
         from json import loads
 
         try:
-            record = record_from_plain(loads(_content(path)))
-            if self.record_path(record.name) == path:
-                return record
-            problem = "holds another name than its file has"
+            plain = loads(_content(path))
         except FileNotFoundError:
             return None
         except OSError as error:
             problem = error.strerror or "cannot be read"
-        except UnicodeDecodeError:
-            problem = "is no text"
-        except RecursionError:
+        except (ValueError, RecursionError):
             problem = "is no JSON"
-        except ValueError as error:
-            problem = str(error) if type(error) is ValueError else "is no JSON"
+        else:
+            try:
+                record = record_from_plain(plain)
+                if self.record_path(record.name) == path:
+                    return record
+                problem = "holds another name than its file has"
+            except ValueError as error:
+                problem = str(error)
         return Damaged(unquote_name(os.path.basename(path)[: -len(ENDING)]), path, problem)
 
     def _read_many(self, paths: list[str]) -> list[Record | Damaged | None]:
