@@ -7,6 +7,9 @@ from ramalama_like.value import value
 # What a file is for, the most useful first; files of the roles after TEMPLATE are never fetched by themselves.
 MODEL, SHARD, PROJECTOR, DRAFT, ADAPTER, TEMPLATE = "model", "shard", "mmproj", "draft", "adapter", "template"
 WEIGHTS, IMATRIX, OTHER = "safetensors", "imatrix", "other"
+# An archive that holds files of a model: fetched whole, and unpacked on the way. Its path is the folder in it that
+# counts ("models/" in images, "/" for all of it).
+LAYER = "layer"
 
 
 @value

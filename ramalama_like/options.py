@@ -71,6 +71,7 @@ class Option:
 
 BACKENDS = ("auto", "cpu", "vulkan", "rocm", "cuda", "sycl", "intel", "openvino", "cann", "musa", "metal")
 PULL_POLICIES = ("always", "missing", "never", "newer")
+TRANSPORTS = ("huggingface", "hf", "modelscope", "ms", "ollama", "oci", "docker", "rlcr")
 IMAGE_FAMILIES = ("ramalama", "llama.cpp", "local")
 TRUE_WORDS = ("on", "true", "1", "yes", "y")
 FALSE_WORDS = ("off", "false", "0", "no", "n")
@@ -79,9 +80,10 @@ ALL = ("*",)
 SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
+REGISTRY = ("push", "pull", "login", "logout")
 FITTED = (*TOOLS, "fit")
-JSON_TOO = ("fit", "ps", "version", "config show", "benchmarks list", "benchmarks show", "benchmarks compare",
-            "explain", "doctor")  # fmt: skip
+JSON_TOO = ("fit", "list", "inspect", "ps", "version", "config show", "benchmarks list", "benchmarks show",
+            "benchmarks compare", "explain", "doctor")  # fmt: skip
 PLAN_GROUPS = ("Accelerator and image", "Container")  # what doctor looks at too: it checks the plan that these make
 
 
@@ -128,10 +130,24 @@ class Settings:
         "", "--store", kind="path", key="store", on=ALL, group="Program", metavar="DIR",
         help="Folder that holds pulled models.",
     )  # fmt: skip
+    offline: Setting[bool] = option(
+        False, "--offline", kind="flag", key="offline", on=ALL, off_flags=("--no-offline",), group="Program",
+        variables=("HF_HUB_OFFLINE",),
+        help="Ask no hub and no registry: only what is on this machine counts.",
+    )  # fmt: skip
     host_facts: Setting[str] = option(
         "", "--host-facts", kind="path", key="host_facts", on=ALL, group="Program", metavar="PATH",
         help="Decide for another machine: a folder that stands for /, or a JSON file of facts.",
     )  # fmt: skip
+    transport: Setting[str] = option(
+        "", key="transport", on=(), choices=TRANSPORTS, help="Where names without a prefix are to be had."
+    )
+    ollama_registry: Setting[str] = option(
+        "https://registry.ollama.ai", key="ollama_registry", on=(), help="Address of Ollama's registry, or of a mirror."
+    )
+    modelscope_endpoint: Setting[str] = option(
+        "https://modelscope.cn", key="modelscope_endpoint", on=(), help="Address of ModelScope, or of a mirror."
+    )
     debug: Setting[bool] = option(
         False, "--debug", kind="flag", on=ALL, group="Program", help="Tell every step, and tracebacks of failures."
     )
@@ -183,12 +199,12 @@ class Settings:
         help="When to pull the image.",
     )  # fmt: skip
     authfile: Setting[str] = option(
-        "", "--authfile", kind="path", group="Accelerator and image", metavar="FILE",
-        help="Registry credentials for pulling the image (podman).",
+        "", "--authfile", kind="path", on=(*TOOLS, *REGISTRY), group="Accelerator and image", metavar="FILE",
+        help="Credentials for registries; the default is the engine's own file.",
     )  # fmt: skip
     tls_verify: Setting[bool] = option(
-        True, "--tls-verify", kind="bool", group="Accelerator and image",
-        help="Verify the registry's certificate (podman).",
+        True, "--tls-verify", kind="bool", on=(*TOOLS, *REGISTRY), group="Accelerator and image",
+        help="Demand https with a trusted certificate of a registry.",
     )  # fmt: skip
 
     # How the container is run.
@@ -391,7 +407,20 @@ class Settings:
         "", "--format", on=("ps",), metavar="FORMAT", help="json, or a template of the engine's own ps."
     )
     noheading: Setting[bool] = option(
-        False, "--noheading", "-n", kind="flag", on=("ps",), help="Leave the heading out."
+        False, "--noheading", "-n", kind="flag", on=("ps", "list"), help="Leave the heading out."
+    )
+    all_stores: Setting[bool] = option(
+        False, "--all-stores", kind="flag", on=("list",), help="Also what other programs keep on this machine."
+    )
+    sort: Setting[str] = option(
+        "name", "--sort", on=("list",), choices=("name", "size", "modified"), help="What to sort by."
+    )
+    order: Setting[str] = option("desc", "--order", on=("list",), choices=("desc", "asc"), help="Which way to sort.")
+    get: Setting[str] = option(
+        "", "--get", on=("inspect",), metavar="KEY", help="One member of the metadata, or all of them (all)."
+    )
+    everything: Setting[bool] = option(
+        False, "--all", kind="flag", on=("inspect",), help="All of the metadata, and every tensor."
     )
     no_trunc: Setting[bool] = option(False, "--no-trunc", kind="flag", on=("ps",), help="Do not shorten columns.")
     all: Setting[bool] = option(
@@ -419,6 +448,33 @@ class Settings:
     origin: Setting[bool] = option(
         False, "--origin", kind="flag", on=("config show",), help="Tell where each value came from."
     )
+
+    push_type: Setting[str] = option(
+        "raw", "--type", key="convert_type", on=("push",), choices=("artifact", "car", "raw"),
+        help="What to push: an artifact, an image of the files alone (raw), or one with a small system below (car).",
+    )  # fmt: skip
+    carimage: Setting[str] = option(
+        "registry.access.redhat.com/ubi10-micro:latest", "--carimage", key="carimage", on=("push",), metavar="IMAGE",
+        hidden=True, help="Image that lies below those of the type car.",
+    )  # fmt: skip
+    username: Setting[str] = option(
+        "", "--username", "-u", on=("login",), metavar="USER", help="User at the registry; asked for on a terminal."
+    )
+    password: Setting[str] = option(
+        "", "--password", "-p", on=("login",), metavar="PASSWORD", secret=True,
+        help="Password; better by --password-stdin, since others can read a command line.",
+    )  # fmt: skip
+    password_stdin: Setting[bool] = option(
+        False,
+        "--password-stdin",
+        kind="flag",
+        on=("login",),
+        help="Read the password, or the token, from standard input.",
+    )
+    token: Setting[str] = option(
+        "", "--token", on=("login", "logout"), metavar="TOKEN", secret=True,
+        help="Token of Hugging Face; better by --password-stdin.",
+    )  # fmt: skip
 
     # Parts of the dialect that this version refuses by name.
     generate: Setting[str] = option(
@@ -474,8 +530,8 @@ def global_options() -> Mapping[str, Option]:
 
 # Keys of the dialect's [ramalama] table that no part of this version reads: known, so that nobody is warned about them.
 DORMANT_KEYS = (
-    "carimage", "convert_type", "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
-    "rag_image", "tempdir", "tools_image", "tools_images", "transport", "verify",
+    "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
+    "rag_image", "tempdir", "tools_image", "tools_images",
     "user.no_missing_gpu_prompt", "provider.openai.api_key",
     "http_client.max_retries", "http_client.max_retry_delay",
     "runtimes.llama_cpp.gguf_quantization_mode", "runtimes.mlx.temp",
@@ -503,6 +559,11 @@ COMMANDS: Mapping[str, Command] = {
     "benchmarks show": Command("Print everything about one run of bench.", "ID", 1, 1),
     "benchmarks compare": Command("Compare the speeds of runs of bench.", "[ID]...", 0, None),
     "perplexity": Command("Measure how well a model predicts a text.", "MODEL", 1, 1, starts=True),
+    "list": Command("List the models on this machine.", "", 0, 0, ("ls",)),
+    "inspect": Command("Tell what a model's file says of itself.", "MODEL", 1, 1),
+    "push": Command("Put a model into a registry.", "MODEL [TARGET]", 1, 2),
+    "login": Command("Keep a user and password for a registry, or a token for Hugging Face.", "[REGISTRY]", 0, 1),
+    "logout": Command("Forget the user and password for a registry.", "[REGISTRY]", 0, 1),
     "fit": Command("Tell how much memory a model needs, and whether it fits.", "MODEL", 1, 1),
     "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
     "ps": Command("List this program's containers.", "", 0, 0, ("containers",)),
@@ -520,14 +581,8 @@ COMMANDS: Mapping[str, Command] = {
 COMMANDS_NOT_YET: Mapping[str, str] = {
     "convert": "converting models is not built yet",
     "daemon": "the daemon is not built yet",
-    "inspect": "inspecting models is not built yet",
-    "list": "listing models is not built yet",
-    "login": "logging in to registries is not built yet",
-    "logout": "logging out of registries is not built yet",
-    "ls": "listing models is not built yet",
     "models": "listing a provider's models is not built yet",
     "pull": "pulling models is not built yet",
-    "push": "pushing models is not built yet",
     "rag": "RAG is not supported yet",
     "rm": "removing models is not built yet",
     "sandbox": "sandboxed agents are not built yet",

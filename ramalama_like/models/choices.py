@@ -313,6 +313,14 @@ def choose(listing: Listing, reference: Reference, preference: Sequence[str] = (
     return _complete(listing, files, found[0], candidates)
 
 
+def every_choice(listing: Listing) -> tuple[Choice, ...]:
+    """Each model that is whole in a listing, with its projector, by the path of its first file."""
+    files = with_roles(listing)
+    candidates = _candidates(files)
+    whole = [_complete(listing, files, each, candidates) for each in candidates if each.usable]
+    return tuple(sorted(whole, key=lambda choice: choice.files[0].path))
+
+
 def _as_told(listing: Listing) -> Choice:
     """What a registry says by itself."""
     files = [file for file in listing.files if file.role in _ROLES]

@@ -9,7 +9,7 @@ takes to import, and reads as fast.
 from __future__ import annotations
 
 import contextlib
-from threading import Lock
+from threading import Lock, Semaphore
 from time import monotonic, sleep, time
 
 from ramalama_like.models import failures
@@ -62,12 +62,14 @@ class Client:
     """
 
     def __init__(self, *, offline: bool = False, verify: bool = True, timeout_s: float = 30.0, retries: int = 5,
-                 variables: Mapping[str, str] | None = None, on_wait: Callable[[float, str], None] | None = None,
+                 per_host: int = 8, variables: Mapping[str, str] | None = None,
+                 on_wait: Callable[[float, str], None] | None = None,
                  clock: Callable[[], float] = monotonic, rest: Callable[[float], None] | None = None,
                  resolve: Resolve | None = None) -> None:  # fmt: skip
         self.offline = offline
         self.timeout_s = timeout_s
         self.retries = retries
+        self.per_host = per_host
         self.clock = clock
         self.on_wait = on_wait
         self._rest = rest
@@ -76,6 +78,9 @@ class Client:
         self._idle: dict[Origin, list[HTTPConnection]] = {}
         self._not_before: dict[str, float] = {}  # host -> moment of the clock
         self._answered: set[Origin] = set()
+        self._fresh: dict[str, tuple[str, Callable[[], str]]] = {}  # authorization -> its newest form, how to renew it
+        self._renewing = Lock()
+        self._slots: dict[str, Semaphore] = {}
         self._closed = False
 
     def __enter__(self) -> Client:
@@ -127,6 +132,27 @@ class Client:
             except Passing as failure:
                 self.wait_before(attempt, url, failure, tries, stop)
         raise AssertionError  # wait_before has raised
+
+    def keep_fresh(self, authorization: str, renew: Callable[[], str]) -> None:
+        """Let an authorization that runs out be renewed: whoever shows it shows from then on what ``renew`` gave.
+
+        Tokens of registries live for minutes, downloads take longer. ``renew`` may ask, and raise AppError.
+        """
+        self._fresh.setdefault(authorization, (authorization, renew))
+
+    def _renew(self, authorization: str, shown: str) -> bool:
+        """Whether there is now another authorization to show than the one that was refused."""
+        with self._renewing:  # all connections are refused in the same moment: one of them asks
+            newest, renew = self._fresh.get(authorization, ("", None))
+            if newest == shown and renew is not None:
+                newest = renew()
+                self._fresh[authorization] = (newest, renew)
+        return newest not in ("", shown)
+
+    def slots(self, host: str) -> Semaphore:
+        """To be held for each connection to a host beyond the first of a file, so that not too many are open."""
+        with self._lock:
+            return self._slots.setdefault(host, Semaphore(self.per_host - 1))
 
     # Waiting.
 
@@ -183,13 +209,15 @@ class Client:
         first, _ = split_url(url)
         authorization = authorization or password_in(url)
         authorized = bool(authorization)
+        renewed = False
         for _ in range(MOST_REDIRECTS + 1):
             origin, target = split_url(url)
             mine = dict(headers)
             if origin != first:
                 mine = {name: text for name, text in mine.items() if name.lower() not in _SECRET_HEADERS}
             elif authorization:
-                mine["Authorization"] = authorization
+                shown = self._fresh[authorization][0] if authorization in self._fresh else authorization
+                mine["Authorization"] = shown
             self._honour(origin.host, stop)
             if stop is not None and stop.is_set():
                 raise failures.cut(url)
@@ -207,6 +235,11 @@ class Client:
                     method, body = ("HEAD" if method == "HEAD" else "GET"), b""
                 url = self._next_address(url, location)
                 continue
+            if status == 401 and authorized and origin == first and not renewed:
+                stream.finish()
+                renewed = True
+                if self._renew(authorization, shown):
+                    continue
             if not 200 <= status < 300:
                 stream.finish()
                 raise failures.refused(status, url, stream.headers, wait_s=wait_s,
@@ -309,7 +342,8 @@ class Stream:
         self._link = link
         self._response = response
         self._origin = origin
-        self._ended = self.left == 0
+        self.ended = self.left == 0  # nothing more will come
+        self._open = True
         self._cut = False
 
     def __enter__(self) -> Stream:
@@ -317,7 +351,14 @@ class Stream:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:  # fmt: skip
-        keep = self._ended and not self._cut and not self._response.will_close
+        self.close()
+
+    def close(self) -> None:
+        """Give the connection back if all was read, else close it. More than once does nothing."""
+        if not self._open:
+            return
+        self._open = False
+        keep = self.ended and not self._cut and not self._response.will_close
         self._response.close()
         if keep:
             self._client.give_back(self._origin, self._link)
@@ -329,7 +370,7 @@ class Stream:
 
         Raises Passing where the connection is cut, or silent for as long as the client's patience lasts.
         """
-        if self._ended:
+        if self.ended:
             return 0
         from http.client import HTTPException
 
@@ -339,14 +380,14 @@ class Stream:
                 count = len(piece)
                 buffer[:count] = piece
                 # After the last chunk a connection can be used again, after an end by closing it cannot.
-                self._ended = not count
+                self.ended = not count
             else:
                 # Not through HTTPResponse, which waits until the buffer is full.
                 count = self._response.fp.readinto1(buffer[: self.left])
                 if not count:
                     raise failures.cut(self.url)
                 self.left -= count
-                self._ended = not self.left
+                self.ended = not self.left
         except (OSError, HTTPException, ValueError, AttributeError) as error:  # the last two: closed by ``cut``
             self._cut = True
             if isinstance(error, OSError):
@@ -381,8 +422,8 @@ class Stream:
         """Wake a thread that waits in ``readinto``, for good. May be called from any thread."""
         from socket import SHUT_RDWR
 
+        link = self._link.sock if self._open else None
         self._cut = True
-        link = self._link.sock
         if link is not None:
             with contextlib.suppress(OSError):
                 link.shutdown(SHUT_RDWR)
