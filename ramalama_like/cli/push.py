@@ -10,10 +10,12 @@ from ramalama_like.launch import Outline, show_outline
 from ramalama_like.measurement import size_text
 from ramalama_like.models import resolve_model
 from ramalama_like.models.client import Client
+from ramalama_like.models.lookup import NEVER
 from ramalama_like.models.push import Pusher, PushFile, push_order
 from ramalama_like.models.registry import Registry
 from ramalama_like.models.registry_names import registry_name
 from ramalama_like.reference import canonical_name, parse_reference
+from ramalama_like.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +76,9 @@ def _target(request: Request) -> Reference:
 
 
 def _find(request: Request, asked: Settings) -> Model:
-    return resolve_model(request.arguments[0], asked.store.value or settings.default_store(), settings.home_dir())
+    # What is pushed is what is here: nothing is fetched for it.
+    lookup = settings.find_lookup(asked)
+    return resolve_model(request.arguments[0], replace(lookup, policy=NEVER))
 
 
 def _push(client: Client, access: Access, asked: Settings, target: Reference, model: Model) -> Pushed:
