@@ -71,6 +71,7 @@ class Option:
 
 BACKENDS = ("auto", "cpu", "vulkan", "rocm", "cuda", "sycl", "intel", "openvino", "cann", "musa", "metal")
 PULL_POLICIES = ("always", "missing", "never", "newer")
+TRANSPORTS = ("huggingface", "hf", "modelscope", "ms", "ollama", "oci", "docker", "rlcr")
 IMAGE_FAMILIES = ("ramalama", "llama.cpp", "local")
 TRUE_WORDS = ("on", "true", "1", "yes", "y")
 FALSE_WORDS = ("off", "false", "0", "no", "n")
@@ -79,10 +80,10 @@ ALL = ("*",)
 SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
-REGISTRY = ("push", "login", "logout")
+REGISTRY = ("push", "pull", "login", "logout")
 FITTED = (*TOOLS, "fit")
-JSON_TOO = ("fit", "list", "inspect", "ps", "version", "config show", "benchmarks list", "benchmarks show", "benchmarks compare",
-            "explain", "doctor")  # fmt: skip
+JSON_TOO = ("fit", "pull", "shortnames", "list", "inspect", "ps", "version", "config show",
+            "benchmarks list", "benchmarks show", "benchmarks compare", "explain", "doctor")  # fmt: skip
 PLAN_GROUPS = ("Accelerator and image", "Container")  # what doctor looks at too: it checks the plan that these make
 
 
@@ -129,10 +130,24 @@ class Settings:
         "", "--store", kind="path", key="store", on=ALL, group="Program", metavar="DIR",
         help="Folder that holds pulled models.",
     )  # fmt: skip
+    offline: Setting[bool] = option(
+        False, "--offline", kind="flag", key="offline", on=ALL, off_flags=("--no-offline",), group="Program",
+        variables=("HF_HUB_OFFLINE",),
+        help="Ask no hub and no registry: only what is on this machine counts.",
+    )  # fmt: skip
     host_facts: Setting[str] = option(
         "", "--host-facts", kind="path", key="host_facts", on=ALL, group="Program", metavar="PATH",
         help="Decide for another machine: a folder that stands for /, or a JSON file of facts.",
     )  # fmt: skip
+    transport: Setting[str] = option(
+        "", key="transport", on=(), choices=TRANSPORTS, help="Where names without a prefix are to be had."
+    )
+    ollama_registry: Setting[str] = option(
+        "https://registry.ollama.ai", key="ollama_registry", on=(), help="Address of Ollama's registry, or of a mirror."
+    )
+    modelscope_endpoint: Setting[str] = option(
+        "https://modelscope.cn", key="modelscope_endpoint", on=(), help="Address of ModelScope, or of a mirror."
+    )
     debug: Setting[bool] = option(
         False, "--debug", kind="flag", on=ALL, group="Program", help="Tell every step, and tracebacks of failures."
     )
@@ -181,7 +196,7 @@ class Settings:
     )  # fmt: skip
     pull: Setting[str] = option(
         "missing", "--pull", key="pull", choices=PULL_POLICIES, group="Accelerator and image",
-        help="When to pull the image.",
+        help="When to ask for a newer image, and for a newer model.",
     )  # fmt: skip
     authfile: Setting[str] = option(
         "", "--authfile", kind="path", on=(*TOOLS, *REGISTRY), group="Accelerator and image", metavar="FILE",
@@ -348,6 +363,13 @@ class Settings:
     list_models: Setting[bool] = option(
         False, "--list", "--ls", kind="flag", on=("chat",), group="Chat", help="List the server's models."
     )
+    list_choices: Setting[bool] = option(
+        False, "--list", "--ls", kind="flag", on=("pull",), help="Only list what there is to choose from, with sizes."
+    )
+    verify: Setting[bool] = option(
+        True, "--verify", kind="bool", key="verify", on=("pull",),
+        help="Check that the model is a GGUF file that this machine can use.",
+    )  # fmt: skip
     wait: Setting[float] = option(
         0.0, "--wait", kind="float", minimum=0, maximum=86400, on=("chat",), group="Chat", metavar="SECONDS",
         help="Wait until the server is healthy, at most this long.",
@@ -516,7 +538,7 @@ def global_options() -> Mapping[str, Option]:
 # Keys of the dialect's [ramalama] table that no part of this version reads: known, so that nobody is warned about them.
 DORMANT_KEYS = (
     "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
-    "rag_image", "tempdir", "tools_image", "tools_images", "transport", "verify",
+    "rag_image", "tempdir", "tools_image", "tools_images",
     "user.no_missing_gpu_prompt", "provider.openai.api_key",
     "http_client.max_retries", "http_client.max_retry_delay",
     "runtimes.llama_cpp.gguf_quantization_mode", "runtimes.mlx.temp",
@@ -549,6 +571,8 @@ COMMANDS: Mapping[str, Command] = {
     "push": Command("Put a model into a registry.", "MODEL [TARGET]", 1, 2),
     "login": Command("Keep a user and password for a registry, or a token for Hugging Face.", "[REGISTRY]", 0, 1),
     "logout": Command("Forget the user and password for a registry.", "[REGISTRY]", 0, 1),
+    "pull": Command("Fetch a model, or what is new of it.", "MODEL", 1, 1),
+    "shortnames": Command("List the short names of models.", "", 0, 0),
     "fit": Command("Tell how much memory a model needs, and whether it fits.", "MODEL", 1, 1),
     "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
     "ps": Command("List this program's containers.", "", 0, 0, ("containers",)),
@@ -567,7 +591,6 @@ COMMANDS_NOT_YET: Mapping[str, str] = {
     "convert": "converting models is not built yet",
     "daemon": "the daemon is not built yet",
     "models": "listing a provider's models is not built yet",
-    "pull": "pulling models is not built yet",
     "rag": "RAG is not supported yet",
     "rm": "removing models is not built yet",
     "sandbox": "sandboxed agents are not built yet",

@@ -27,8 +27,6 @@ WEB_HOSTS = {
     "modelscope.cn": "modelscope", "www.modelscope.cn": "modelscope",
     "ollama.com": "ollama", "www.ollama.com": "ollama", "registry.ollama.ai": "ollama",
 }  # fmt: skip
-# What a configured default transport may be called.
-TRANSPORTS = ("huggingface", "hf", "modelscope", "ms", "ollama", "oci", "docker", "rlcr")
 DEMO = "demo"
 DEFAULT_REVISIONS = {"huggingface": "main", "modelscope": "master"}
 DOCKER_HUB = "docker.io"
@@ -60,6 +58,11 @@ class Reference:
     tag: str = ""  # quantization at Hugging Face and ModelScope (upper case), tag elsewhere
     path: str = ""  # file or folder within the repository; path of a web address
     revision: str = ""  # after @: branch, tag or commit (empty: the default one); sha256:… at registries
+
+    @property
+    def canonical(self) -> str:
+        """The one spelling of this model's name; see ``canonical_name``."""
+        return canonical_name(self)
 
 
 def parse_reference(text: str, default_transport: str = "") -> Reference:

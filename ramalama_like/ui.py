@@ -39,6 +39,15 @@ def say(text: str) -> None:
         _tell("".join(f"{spelled(line)}\n" for line in text.split("\n")))
 
 
+def rewrite(text: str) -> None:
+    """Show a line on a terminal in place of the one that this function showed last; the empty text takes it away."""
+    if not _quiet and is_terminal(2):
+        try:
+            _write_all(2, f"\r\x1b[K{one_line(text)}".encode("utf-8", "backslashreplace"))
+        except OSError:
+            return
+
+
 def warn(text: str) -> None:
     """Warn, in one line."""
     say(f"Warning: {one_line(text)}")
@@ -56,6 +65,8 @@ def one_line(text: str) -> str:
 
 def spelled(text: str) -> str:
     """Text with its control characters spelled out, but for tabs: nobody's log may move the cursor."""
+    if text.isprintable():
+        return text
     return "".join(
         letter
         if letter.isprintable() or letter == "\t"
@@ -73,14 +84,15 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]], *, show_heading
 
     Columns of the names in ``flexible`` give way before any other is shortened.
     """
-    cells = [list(map(one_line, row)) for row in (*((heading,) if show_heading else ()), *rows)]
+    cells = [[cell.strip() if cell.isprintable() else one_line(cell) for cell in row]  # inlined: there may be thousands
+             for row in (*((heading,) if show_heading else ()), *rows)]  # fmt: skip
     terminal = os.isatty(1)
-    plain = all(cell.isascii() for row in cells for cell in row)
+    plain = all("".join(row).isascii() for row in cells)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)] if plain else []
     if plain and not (terminal and sum(widths) + 2 * len(widths) - 2 > terminal_width()):
         # The layout that rich makes, without its 70 ms and its 0.1 ms a row.
-        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
-        write("".join(f"{line}\n" for line in lines))
+        form = "  ".join(f"%-{width}s" for width in widths)
+        write("".join([f"{(form % tuple(row)).rstrip()}\n" for row in cells]))
     else:
         _rich_table(heading, cells, show_heading=show_heading, flexible=flexible, terminal=terminal)
 

@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ramalama_like.errors import ValueProblem
+from ramalama_like.options import TRANSPORTS
 from ramalama_like.reference import (
     DEMO,
     SCHEMES,
-    TRANSPORTS,
     WEB_HOSTS,
     Reference,
     alias_of,

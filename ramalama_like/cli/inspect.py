@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ramalama_like import settings, ui
 from ramalama_like.errors import ValueProblem
-from ramalama_like.launch import Outline
 from ramalama_like.models.inspected import InspectedGguf, InspectedSafetensors, inspected
 from ramalama_like.models.located import locate
 
@@ -12,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ramalama_like.launch import Outline
     from ramalama_like.models.located import Located
     from ramalama_like.request import Request
 
@@ -39,6 +39,8 @@ def execute(request: Request) -> int:
 
 def outline(request: Request) -> Outline:
     """What the command would do: look, and start nothing. Raises AppError."""
+    from ramalama_like.launch import Outline
+
     return Outline(settings.load_settings(request))
 
 

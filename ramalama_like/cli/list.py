@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from ramalama_like import settings, ui
-from ramalama_like.launch import Outline
 from ramalama_like.measurement import size_text
-from ramalama_like.models.inventory import Entry, age_text, sort_entries, take_inventory
+from ramalama_like.models.inventory import age_text, sort_entries, take_inventory
 from ramalama_like.models.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ramalama_like.launch import Outline
+    from ramalama_like.models.list_index import Entry
     from ramalama_like.request import Request
 
 HEADING = ("SHORTNAME", "NAME", "MODIFIED", "SIZE")
@@ -24,7 +25,8 @@ def execute(request: Request) -> int:
         ui.warn(warning)
     asked = loaded.settings
     elsewhere = settings.find_places(asked) if asked.all_stores.value else None
-    found = take_inventory(Store(settings.find_store(asked)), {}, elsewhere)
+    cache = "" if asked.dryrun.value else settings.user_cache_dir()
+    found = take_inventory(Store(settings.find_store(asked)), cache, {}, elsewhere)
     entries = sort_entries(found, asked.sort.value, descending=asked.order.value == "desc")
     if asked.json.value:
         import json
@@ -40,6 +42,8 @@ def execute(request: Request) -> int:
 
 def outline(request: Request) -> Outline:
     """What the command would do: look, and start nothing. Raises AppError."""
+    from ramalama_like.launch import Outline
+
     return Outline(settings.load_settings(request))
 
 

@@ -9,7 +9,7 @@ takes to import, and reads as fast.
 from __future__ import annotations
 
 import contextlib
-from threading import Lock
+from threading import Lock, Semaphore
 from time import monotonic, sleep, time
 
 from ramalama_like.models import failures
@@ -62,12 +62,14 @@ class Client:
     """
 
     def __init__(self, *, offline: bool = False, verify: bool = True, timeout_s: float = 30.0, retries: int = 5,
-                 variables: Mapping[str, str] | None = None, on_wait: Callable[[float, str], None] | None = None,
+                 per_host: int = 8, variables: Mapping[str, str] | None = None,
+                 on_wait: Callable[[float, str], None] | None = None,
                  clock: Callable[[], float] = monotonic, rest: Callable[[float], None] | None = None,
                  resolve: Resolve | None = None) -> None:  # fmt: skip
         self.offline = offline
         self.timeout_s = timeout_s
         self.retries = retries
+        self.per_host = per_host
         self.clock = clock
         self.on_wait = on_wait
         self._rest = rest
@@ -78,6 +80,7 @@ class Client:
         self._answered: set[Origin] = set()
         self._fresh: dict[str, tuple[str, Callable[[], str]]] = {}  # authorization -> its newest form, how to renew it
         self._renewing = Lock()
+        self._slots: dict[str, Semaphore] = {}
         self._closed = False
 
     def __enter__(self) -> Client:
@@ -145,6 +148,11 @@ class Client:
                 newest = renew()
                 self._fresh[authorization] = (newest, renew)
         return newest not in ("", shown)
+
+    def slots(self, host: str) -> Semaphore:
+        """To be held for each connection to a host beyond the first of a file, so that not too many are open."""
+        with self._lock:
+            return self._slots.setdefault(host, Semaphore(self.per_host - 1))
 
     # Waiting.
 
@@ -333,7 +341,8 @@ class Stream:
         self._link = link
         self._response = response
         self._origin = origin
-        self._ended = self.left == 0
+        self.ended = self.left == 0  # nothing more will come
+        self._open = True
         self._cut = False
 
     def __enter__(self) -> Stream:
@@ -341,7 +350,14 @@ class Stream:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:  # fmt: skip
-        keep = self._ended and not self._cut and not self._response.will_close
+        self.close()
+
+    def close(self) -> None:
+        """Give the connection back if all was read, else close it. More than once does nothing."""
+        if not self._open:
+            return
+        self._open = False
+        keep = self.ended and not self._cut and not self._response.will_close
         self._response.close()
         if keep:
             self._client.give_back(self._origin, self._link)
@@ -353,7 +369,7 @@ class Stream:
 
         Raises Passing where the connection is cut, or silent for as long as the client's patience lasts.
         """
-        if self._ended:
+        if self.ended:
             return 0
         from http.client import HTTPException
 
@@ -363,14 +379,14 @@ class Stream:
                 count = len(piece)
                 buffer[:count] = piece
                 # After the last chunk a connection can be used again, after an end by closing it cannot.
-                self._ended = not count
+                self.ended = not count
             else:
                 # Not through HTTPResponse, which waits until the buffer is full.
                 count = self._response.fp.readinto1(buffer[: self.left])
                 if not count:
                     raise failures.cut(self.url)
                 self.left -= count
-                self._ended = not self.left
+                self.ended = not self.left
         except (OSError, HTTPException, ValueError, AttributeError) as error:  # the last two: closed by ``cut``
             self._cut = True
             if isinstance(error, OSError):
@@ -405,8 +421,8 @@ class Stream:
         """Wake a thread that waits in ``readinto``, for good. May be called from any thread."""
         from socket import SHUT_RDWR
 
+        link = self._link.sock if self._open else None
         self._cut = True
-        link = self._link.sock
         if link is not None:
             with contextlib.suppress(OSError):
                 link.shutdown(SHUT_RDWR)

@@ -202,7 +202,18 @@ def nonsense(url: str, what: str) -> AppError:
     return AppError(f"{plain_url(url)}: {_host(url)} sent {what}", "try again, or get the file elsewhere", exit_code=5)
 
 
+def other_part(url: str) -> Passing:
+    """A range that is not the one that was asked for."""
+    return Passing(f"{plain_url(url)}: {_host(url)} sent another part of the file than it was asked for",
+                   "try again, or get the file elsewhere")  # fmt: skip
+
+
 # Files.
+
+
+def vanished(url: str) -> AppError:
+    """What had been written is not there any more."""
+    return AppError(f"{plain_url(url)}: somebody else has changed the unfinished file", "try again", exit_code=5)
 
 
 def wrong_size(url: str, got: int, wanted: int) -> AppError:

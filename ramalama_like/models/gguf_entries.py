@@ -57,7 +57,8 @@ class Entries:
                 text, self.position = read_text(data, position, order)
                 yield key, text
             elif kind == ARRAY:
-                array = Array(*unpack_from(f"{order}IQ", data, position), position + 12)
+                element, count = unpack_from(f"{order}IQ", data, position)
+                array = Array(element, count, position + 12)
                 self.position = array.position
                 yield key, array
                 self.position = _end_of(data, array, order)

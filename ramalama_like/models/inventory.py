@@ -4,62 +4,53 @@ from __future__ import annotations
 
 import os
 
-from ramalama_like.value import value
+from ramalama_like.models.list_index import Entry, list_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ramalama_like.models.caches import Places
     from ramalama_like.models.store import Store
     from ramalama_like.record import Record
 
 
-@value
-class Entry:
-    """One line of ``list``."""
-
-    name: str
-    modified_s: float  # Unix time; 0 where it is not known
-    size_bytes: int
-    store: str = ""  # whose; empty for our own
-    shortname: str = ""
-    problem: str = ""  # why it cannot be run
-
-
-def take_inventory(store: Store, shortnames: Mapping[str, str], elsewhere: Places | None = None) -> list[Entry]:
+def take_inventory(store: Store, cache_dir: str, shortnames: Mapping[str, str], elsewhere: Places | None = None
+                   ) -> list[Entry]:  # fmt: skip
     """Every model. ``shortnames`` are names for canonical names; ``elsewhere`` leads to the other programs' stores."""
-    from ramalama_like.models.store import Damaged
-
-    found = []
-    for each in store.records():
-        if isinstance(each, Damaged):
-            found.append(Entry(each.name, 0.0, 0, problem=each.problem))
-        else:
-            found.append(_entry(each, "", shortnames, problem_of(each)))
+    found = list_records(store, cache_dir)
+    for entry in found:
+        if entry.placed:
+            entry.problem = _problem_of_texts(entry.placed)
     if elsewhere:
         from ramalama_like.models.caches import every_elsewhere
 
-        found += [_entry(each.record, each.store, shortnames, "") for each in every_elsewhere(elsewhere)]
+        for other in every_elsewhere(elsewhere):
+            record = other.record
+            found.append(Entry(record.name, record.pulled_s, record.size_bytes, store=other.store))
+    if shortnames:
+        for entry in found:
+            entry.shortname = shortnames.get(entry.name, "")
     return found
 
 
 def problem_of(record: Record) -> str:
     """What is wrong with the files that a record uses in place; empty where nothing is."""
-    for file in record.files:
-        if not file.path:
-            continue
-        try:
-            status = os.stat(file.path)
-        except OSError:
-            return f"{file.path} is gone"
-        if (status.st_size, status.st_mtime_ns) != (file.size_bytes, file.changed_ns):
-            return f"{file.path} has changed"
-    return ""
+    return next(filter(None, (_problem_of_file(file.path, file.size_bytes, file.changed_ns)
+                              for file in record.files if file.path)), "")  # fmt: skip
 
 
-def _entry(record: Record, store: str, shortnames: Mapping[str, str], problem: str) -> Entry:
-    return Entry(record.name, record.pulled_s, record.size_bytes, store, shortnames.get(record.name, ""), problem)
+def _problem_of_texts(placed: Sequence[str]) -> str:
+    return next(filter(None, (_problem_of_file(placed[at], int(placed[at + 1]), int(placed[at + 2]))
+                              for at in range(0, len(placed), 3))), "")  # fmt: skip
+
+
+def _problem_of_file(path: str, size_bytes: int, changed_ns: int) -> str:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return f"{path} is gone"
+    return "" if (status.st_size, status.st_mtime_ns) == (size_bytes, changed_ns) else f"{path} has changed"
 
 
 def sort_entries(entries: Iterable[Entry], by: str, *, descending: bool) -> list[Entry]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.record import StoredFile
+from ramalama_like.reference import canonical_name
 from ramalama_like.value import replace, value
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ class Located:
 
 def find_here(reference: Reference, store: Store, places: Places) -> tuple[Record, str] | None:
     """The record of a name, in our store or in another program's, and where that is. Raises AppError."""
-    record = store.find_record(reference.canonical)
+    record = store.find_record(canonical_name(reference))
     if record:
         return record, "in the store"
     from ramalama_like.models.caches import find_elsewhere

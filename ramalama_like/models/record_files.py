@@ -14,6 +14,8 @@ LONGEST = 200  # bytes of a file name; file systems take 255
 # Characters that stand for themselves in file names everywhere. Capital letters do not: many file systems of macOS
 # take A and a for the same.
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_.:@+=,")
+_QUOTED = {code: f"!{chr(code).lower()}" if chr(code).isupper() else f"%{code:02x}" for code in range(128)
+           if chr(code) not in _PLAIN}  # fmt: skip
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -25,21 +27,18 @@ def is_sha256(text: object) -> bool:
 def is_file_name(text: object) -> bool:
     """Whether this can be the name of one file, in this folder and no other."""
     return (isinstance(text, str) and text not in ("", ".", "..") and "/" not in text and text.isprintable()
-            and len(text.encode("utf-8", "surrogateescape")) <= 255)  # fmt: skip
+            and (len(text) < 64 or len(text.encode("utf-8", "surrogateescape")) <= 255))  # fmt: skip
 
 
 def quote_name(name: str) -> str:
     """A model's name as a file name, without an ending: ``!a`` for A, ``%2f`` for /. Different names stay different,
     also where the file system takes capital letters for small ones; one that is too long ends in its hash."""
-    parts: list[str] = []
-    for character in name:
-        if character in _PLAIN and (parts or character != "."):  # what begins with a dot is not listed
-            parts.append(character)
-        elif "A" <= character <= "Z":
-            parts.append(f"!{character.lower()}")
-        else:
-            parts.append("".join(f"%{byte:02x}" for byte in character.encode("utf-8", "surrogateescape")))
-    quoted = "".join(parts)
+    quoted = name.translate(_QUOTED)
+    if not name.isascii():
+        quoted = "".join(c if c.isascii() else "".join(f"%{b:02x}" for b in c.encode("utf-8", "surrogateescape"))
+                         for c in quoted)  # fmt: skip
+    if quoted[:1] == ".":  # what begins with a dot is not listed
+        quoted = f"%2e{quoted[1:]}"
     if len(quoted) <= LONGEST:
         return quoted
     from hashlib import sha256
@@ -99,12 +98,12 @@ def record_from_plain(plain: Any) -> Record:
 def _file_from_plain(plain: Any) -> StoredFile:
     if not isinstance(plain, dict):
         raise ValueError("names a file that is none")
-    member: dict[str, Any] = {"sha256": "", "path": "", "changed_ns": 0, **plain}
-    role, name, size = member.get("role"), member.get("name"), member.get("size_bytes")
-    sha256, path, changed = member["sha256"], member["path"], member["changed_ns"]
+    get = plain.get
+    role, name, size = get("role"), get("name"), get("size_bytes")
+    sha256, path, changed = get("sha256", ""), get("path", ""), get("changed_ns", 0)
     if not isinstance(role, str) or not isinstance(name, str) or not is_file_name(name):
         raise ValueError("names a file that has no proper name")
-    if isinstance(size, bool) or not isinstance(size, int) or size < 0 or type(changed) is not int:
+    if type(size) is not int or size < 0 or type(changed) is not int:
         raise ValueError(f"does not tell the size of {name}")
     if not isinstance(path, str) or (path and path[0] != "/") or "\0" in path:
         raise ValueError(f"gives {name} a path that is none")

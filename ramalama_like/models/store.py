@@ -59,7 +59,7 @@ class Damaged:
 
     name: str
     path: str
-    reason: str
+    problem: str
 
 
 @value
@@ -152,8 +152,8 @@ class Store:
     def records(self) -> list[Record | Damaged]:
         """Everything that the store has a name for, sorted by name. Raises AppError where it cannot be listed."""
         folder = f"{self.folder}/refs"
-        found = [self._read(f"{folder}/{name}") for name in _listed(folder)
-                 if name.endswith(ENDING) and not name.startswith(".")]  # fmt: skip
+        paths = [f"{folder}/{name}" for name in _listed(folder) if name.endswith(ENDING) and name[0] != "."]
+        found = self._read_many(paths) or [self._read(path) for path in paths]
         return sorted((each for each in found if each is not None), key=lambda each: each.name)
 
     def is_complete(self, record: Record) -> bool:
@@ -284,22 +284,37 @@ class Store:
         from json import loads
 
         try:
-            with open(path, "rb", buffering=0, opener=_open_plain) as file:
-                record = record_from_plain(loads(file.read(LARGEST_RECORD)))
-            if self.record_path(record.name) == path:
-                return record
-            reason = "holds another name than its file has"
+            plain = loads(_content(path))
         except FileNotFoundError:
             return None
         except OSError as error:
-            reason = error.strerror or "cannot be read"
-        except UnicodeDecodeError:
-            reason = "is no text"
-        except RecursionError:
-            reason = "is no JSON"
-        except ValueError as error:
-            reason = str(error) if type(error) is ValueError else "is no JSON"
-        return Damaged(unquote_name(os.path.basename(path)[: -len(ENDING)]), path, reason)
+            problem = error.strerror or "cannot be read"
+        except (ValueError, RecursionError):
+            problem = "is no JSON"
+        else:
+            try:
+                record = record_from_plain(plain)
+                if self.record_path(record.name) == path:
+                    return record
+                problem = "holds another name than its file has"
+            except ValueError as error:
+                problem = str(error)
+        return Damaged(unquote_name(os.path.basename(path)[: -len(ENDING)]), path, problem)
+
+    def _read_many(self, paths: list[str]) -> list[Record | Damaged | None]:
+        """As ``_read`` of each, three times as fast; nothing where any of them is not as it should be."""
+        from json import loads
+
+        try:
+            # Parsed as one text: thousands of small ones take twice as long.
+            plain = loads(b"[%s]" % b",".join(map(_content, paths)))
+            found: list[Record | Damaged | None] = list(map(record_from_plain, plain))
+        except (OSError, ValueError, RecursionError):
+            return []
+        same = len(found) == len(paths) and all(
+            self.record_path(record.name) == path for record, path in zip(found, paths, strict=True) if record
+        )
+        return found if same else []
 
     def _path_of(self, name: str) -> str:
         """The file of the record that is shown under a name; empty where there is none."""
@@ -461,8 +476,7 @@ def _salvaged(path: str) -> set[str]:
     import re
 
     try:
-        with open(path, "rb", buffering=0, opener=_open_plain) as file:
-            return {found.decode() for found in re.findall(rb"\b[0-9a-f]{64}\b", file.read(LARGEST_RECORD))}
+        return {found.decode() for found in re.findall(rb"\b[0-9a-f]{64}\b", _content(path))}
     except OSError:
         return set()
 
@@ -487,15 +501,18 @@ def _remove_partial(folder: str) -> None:
         return  # somebody is already making the next one
 
 
-def _open_plain(path: str, flags: int) -> int:
-    """Open what must be a plain file: no link, and no pipe that would wait for ever."""
-    from errno import EINVAL
-
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not S_ISREG(os.fstat(descriptor).st_mode):
+def _content(path: str) -> bytes:
+    """What is in a plain file: behind no link, and in no pipe, which would wait for ever. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not S_ISREG(status.st_mode):
+            raise OSError(0, "is no file")
+        if status.st_size > LARGEST_RECORD:
+            raise OSError(0, "is too large")
+        return os.read(descriptor, status.st_size)
+    finally:
         os.close(descriptor)
-        raise OSError(EINVAL, "is no file")
-    return descriptor
 
 
 def _listed(folder: str) -> list[str]:

@@ -27,12 +27,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from big_host import write_big_host
+from many_models import write_big_header, write_many_models
 
 PROMPT = "What is ramalama-like?"
 PROGRAM = Path(sys.executable).with_name("ramalama-like")
 IMAGE = "quay.io/ramalama/ramalama:0.25"
-BIG_HOSTS = Path(tempfile.mkdtemp(prefix="big-hosts-"))
-atexit.register(shutil.rmtree, BIG_HOSTS)
+SCRATCH = Path(tempfile.mkdtemp(prefix="bench-"))
+BIG_HOSTS = SCRATCH / "hosts"
+atexit.register(shutil.rmtree, SCRATCH)
 # A variable that forbids compiled files would measure the compiler.
 ENVIRONMENT = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -161,6 +163,21 @@ class Row:
                 "ok": figure <= limit}  # fmt: skip
 
 
+def model_rows(program: str) -> list[Row]:
+    """What looks at models: many of them, and one with a long header."""
+    none, many = SCRATCH / "none", write_many_models(SCRATCH / "many", 5000)
+    header = write_big_header(SCRATCH / "big.gguf", tokens=150_000, tensors=400)
+
+    def listed(store: Path) -> Callable[[], None]:
+        return command(program, "--store", str(store), "list")
+
+    return [
+        Row("list of 5,000 models", lambda: timed(listed(none)), lambda: timed(listed(many)), factor=2),
+        Row("inspect a long header", lambda: timed(command(program, "version")),
+            lambda: timed(command(program, "inspect", str(header))), factor=2),
+    ]  # fmt: skip
+
+
 def rows() -> list[Row]:
     """Everything that can be measured here; what cannot is said."""
     program = str(PROGRAM)
@@ -179,6 +196,7 @@ def rows() -> list[Row]:
         started("dry run of serve", 10, "--dryrun", *(() if has_image() else ("--nocontainer",)), "serve", "demo"),
         # At most 15 ms, on a machine that starts Python in 14.
         *(probed(kind) for kind in ("amd", "nvidia")),
+        *model_rows(program),
     ]
     if not has_image():
         print(f"left out, since podman or {IMAGE} is not here: serve to healthy, run", file=sys.stderr)

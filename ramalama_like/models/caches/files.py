@@ -7,7 +7,7 @@ from stat import S_ISREG
 
 from ramalama_like.errors import AppError
 from ramalama_like.listing import Listing, RemoteFile
-from ramalama_like.models.choices import choose, find_models
+from ramalama_like.models.choices import choose, every_choice
 from ramalama_like.record import Record, StoredFile
 
 TYPE_CHECKING = False
@@ -97,8 +97,8 @@ def find_in_repository(folder: str, reference: Reference, name: str, revision: s
 
 def every_in_repository(folder: str, repository: str, revision: str = "") -> Iterator[Record]:
     """Each model among the files of a repository, named by its first file."""
-    for files in find_models(_listing(folder, repository, revision)):
-        record = _record(folder, f"{repository}/{files[0].path}", files, revision)
+    for choice in every_choice(_listing(folder, repository, revision)):
+        record = _record(folder, f"{repository}/{choice.files[0].path}", choice.files, revision)
         if record:
             yield record
 

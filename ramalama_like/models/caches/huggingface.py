@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ramalama_like.models.caches.files import every_in_repository, find_in_repository, names_in, read_bytes
+from ramalama_like.reference import canonical_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def find(folder: str, reference: Reference) -> Record | None:
     commit = _commit(repository, reference.revision)
     if not commit:
         return None
-    return find_in_repository(f"{repository}/snapshots/{commit}", reference, reference.canonical, commit)
+    return find_in_repository(f"{repository}/snapshots/{commit}", reference, canonical_name(reference), commit)
 
 
 def every(folder: str) -> Iterator[Record]:

@@ -1,7 +1,7 @@
 """llama.cpp's own cache: flat files ``OWNER_REPOSITORY_FILE.gguf``, and a manifest for each name that was asked for.
 
-``manifest=OWNER=REPOSITORY=TAG.json`` tells which files the name meant (``-hf`` writes it; builds of 2025). Newer builds
-use the cache of Hugging Face's library instead.
+``manifest=OWNER=REPOSITORY=TAG.json`` tells which files the name meant (builds of 2025 write it). Newer ones use
+the cache of Hugging Face's library instead.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from ramalama_like.listing import MODEL, PROJECTOR, SHARD
 from ramalama_like.models.caches.files import file_in_place, make_record, names_in, read_json
 from ramalama_like.models.sources.file import split_part
+from ramalama_like.reference import canonical_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,17 +33,17 @@ def find(folder: str, reference: Reference) -> Record | None:
     if reference.transport != "huggingface" or not reference.repository or reference.revision:
         return None
     if reference.path:
-        return _record(folder, reference.repository, (reference.path, ""), reference.canonical)
+        return _record(folder, reference.repository, (reference.path, ""), canonical_name(reference))
     for tag in (reference.tag, reference.tag.upper()) if reference.tag else ("latest",):
         files = _manifest(folder, f"manifest={reference.repository.replace('/', '=')}={tag}.json")
         if files:
-            return _record(folder, reference.repository, files, reference.canonical)
+            return _record(folder, reference.repository, files, canonical_name(reference))
     return None
 
 
 def every(folder: str) -> Iterator[Record]:
     """Each name that the cache knows, and each file that belongs to none."""
-    named = set()
+    named: set[str] = set()
     names = names_in(folder)
     for name in names:
         parts = name.removesuffix(".json").split("=")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like.models.caches.files import every_in_repository, find_in_repository, names_in, read_bytes
+from ramalama_like.reference import canonical_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def find(folder: str, reference: Reference) -> Record | None:
     """The model that a name of Hugging Face means, where all of it is here. The revision is not known."""
     if reference.transport != "huggingface" or not reference.repository or reference.revision:
         return None
-    return find_in_repository(f"{folder}/{reference.repository}", reference, reference.canonical)
+    return find_in_repository(f"{folder}/{reference.repository}", reference, canonical_name(reference))
 
 
 def every(folder: str) -> Iterator[Record]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ramalama_like.listing import ADAPTER, MODEL, PROJECTOR
 from ramalama_like.models.caches.files import file_in_place, make_record, names_in, read_json
+from ramalama_like.reference import canonical_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def find(folder: str, reference: Reference) -> Record | None:
     repository = reference.repository
     if repository.count("/") == 1:
         repository = f"{REGISTRY}/{repository}"
-    return _read(folder, repository, reference.tag or "latest", reference.canonical)
+    return _read(folder, repository, reference.tag or "latest", canonical_name(reference))
 
 
 def every(folder: str) -> Iterator[Record]:

@@ -11,6 +11,7 @@ import os
 from ramalama_like.listing import MODEL, PROJECTOR, SHARD, TEMPLATE
 from ramalama_like.models.caches.files import file_in_place, make_record, names_in, read_bytes, read_json
 from ramalama_like.models.sources.file import split_part
+from ramalama_like.reference import canonical_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def find(folder: str, reference: Reference) -> Record | None:
     below = "/".join(part for part in (reference.repository, reference.path) if part)
     tag = reference.tag or "latest"
     for spelled in (tag, tag.upper()):  # quantizations are kept in capitals
-        record = _read(f"{folder}/{reference.transport}/{below}", spelled, reference.canonical)
+        record = _read(f"{folder}/{reference.transport}/{below}", spelled, canonical_name(reference))
         if record:
             return record
     return None

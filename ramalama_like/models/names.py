@@ -1,0 +1,52 @@
+"""Names that hubs hand out: which of them may be used here, and which look like one that does not exist. Pure."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_LETTERS = 1024  # of a path
+_MOST_LETTERS_OF_PART = 255  # what file systems take
+
+
+def is_safe_path(path: object) -> bool:
+    """Whether a path from a hub stays below the folder that it is put into, and can be shown.
+
+    Absolute paths, empty parts, ``.``, ``..``, backslashes and control characters are refused.
+    """
+    if not isinstance(path, str) or not 0 < len(path) <= MOST_LETTERS:
+        return False
+    if not path.isprintable() or "\\" in path or any("\ud800" <= letter <= "\udfff" for letter in path):
+        return False
+    return all(
+        part not in ("", ".", "..") and len(part.encode()) <= _MOST_LETTERS_OF_PART and part == part.strip()
+        for part in path.split("/")
+    )
+
+
+def is_sha256(text: object) -> bool:
+    """Whether this is a sum as it is written everywhere here: 64 lower-case hexadecimal digits."""
+    return isinstance(text, str) and len(text) == 64 and set(text) <= set("0123456789abcdef")
+
+
+def nearest(name: str, names: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """The names that look most like one, whatever their case; none that look quite different."""
+    from difflib import get_close_matches
+
+    spelled: dict[str, str] = {}
+    for known in names:
+        spelled.setdefault(known.lower(), known)
+    return tuple(spelled[key] for key in get_close_matches(name.lower(), spelled, most, 0.6))
+
+
+def size_text(size_bytes: int) -> str:
+    """A size as people say it, in decimal units as hubs show it; nothing where it is not known (negative)."""
+    if size_bytes < 0:
+        return ""
+    size = float(size_bytes)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 999.5 or (unit != "bytes" and size < 999.95):
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
