@@ -151,10 +151,12 @@ def _source(choice: Choice) -> str:
 def is_current(record: Record, choice: Choice) -> bool:
     """Whether a record holds what a hub has now: the same state of the repository, or the same bytes."""
     revision = choice.listing.revision
+    if any(file.role == LAYER for file in choice.files):  # the sums are those of archives, which are not kept
+        return bool(revision) and revision == record.revision
     wanted = {(last_part(file), file.sha256) for file in choice.files}
     if all(total for _, total in wanted):
         here = {(file.name, file.sha256) for file in record.files}
-        return wanted <= here and not any(file.role == LAYER for file in choice.files)
+        return wanted <= here
     # Without sums only the state of the repository can tell, and the names that were chosen of it.
     return bool(revision) and revision == record.revision and (
         {name for name, _ in wanted} <= {file.name for file in record.files}
