@@ -393,6 +393,8 @@ def test_what_a_registry_says_is_believed() -> None:
     assert choice == Choice(Listing("ollama://x:latest", told), (told[3], told[2], told[1]), "")
     with pytest.raises(NoChoice):
         choose(Listing("ollama://x:latest", told[:2]), Reference("x", "ollama", "x:latest"))
+    layers = tuple(RemoteFile("models/", f"u{number}", 3, role="layer") for number in range(3))
+    assert choose(Listing("oci://r/x:v1", layers), Reference("x", "oci", "r/x:v1")).files == layers
 
 
 def test_candidates_for_a_list() -> None:

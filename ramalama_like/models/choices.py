@@ -13,6 +13,7 @@ from ramalama_like.listing import (
     ADAPTER,
     DRAFT,
     IMATRIX,
+    LAYER,
     MODEL,
     OTHER,
     PROJECTOR,
@@ -323,6 +324,8 @@ def every_choice(listing: Listing) -> tuple[Choice, ...]:
 
 def _as_told(listing: Listing) -> Choice:
     """What a registry says by itself."""
+    if any(file.role == LAYER for file in listing.files):  # of an image: all of them, in their order
+        return Choice(listing, listing.files, "")
     files = [file for file in listing.files if file.role in _ROLES]
     if not any(file.role in (MODEL, WEIGHTS) for file in listing.files):
         raise NoChoice(f"{listing.name}: holds no model", "check the name", ())
