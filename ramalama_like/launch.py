@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ramalama_like import pipeline, ui
 from ramalama_like.fit import NEVER
-from ramalama_like.fit_words import fit_text, size_text, verdict_lines
-from ramalama_like.transfers import Transfers
+from ramalama_like.fit_words import fit_text, verdict_lines
+from ramalama_like.transfers import Transfers, size_text
 from ramalama_like.value import value
 
 TYPE_CHECKING = False

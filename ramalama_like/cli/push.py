@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ramalama_like import settings, ui
-from ramalama_like.errors import AppError, UsageError, ValueProblem
+from ramalama_like.errors import UsageError, ValueProblem
 from ramalama_like.launch import Outline, show_outline
 from ramalama_like.measurement import size_text
 from ramalama_like.models import resolve_model
