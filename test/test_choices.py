@@ -295,6 +295,15 @@ def test_the_same_model_whole_and_in_parts_is_one() -> None:
     parts = [f"Q4_K_M/M-Q4_K_M-{number:05}-of-00002.gguf" for number in (1, 2)]
     assert chosen([*parts, "M-Q4_K_M.gguf"], "Q4_K_M") == ["M-Q4_K_M.gguf"]
     assert chosen([parts[0], "M-Q4_K_M.gguf"], "Q4_K_M") == ["M-Q4_K_M.gguf"]
+    leftovers = ["M-Q4_K_M-00001-of-00003.gguf", "M-Q4_K_M-00001-of-00002.gguf", "M-Q4_K_M-00002-of-00002.gguf"]
+    assert chosen(leftovers) == leftovers[1:]
+
+
+def test_the_same_name_in_two_folders_is_not_the_same_model() -> None:
+    paths = ["en/m-Q4_K_M.gguf", "fr/m-Q4_K_M.gguf", "de/m-q4_k_m.gguf"]
+    assert refused(paths, "Q4_K_M").message == "hf://org/repo: has 3 models in Q4_K_M"
+    same = tuple(RemoteFile(path, f"https://hub/{path}", 9, "a" * 64) for path in paths)
+    assert [file.path for file in choose(Listing("hf://org/repo", same), asked("Q4_K_M")).files] == [paths[2]]
 
 
 def test_several_models_in_one_quantization_are_ambiguous() -> None:
@@ -403,6 +412,53 @@ def test_candidates_for_a_list() -> None:
         ("Q4_K_M", 1, 1_500_000_000, True), ("Q4_0", 1, 1_500_000_000, True), ("Q6_K", 2, 3_000_000_000, True),
         ("Q8_0", 1, 1_500_000_000, True), ("Q2_K", 1, 1_500_000_000, True),
     ]  # fmt: skip
+
+
+REAL = {
+    # How makers of GGUF files name them, each with what a bare name and a second one lead to.
+    "several folders": (
+        ["Model-30B-UD-Q4_K_XL.gguf", "Model-30B-Q4_K_M.gguf", "Model-30B-IQ4_XS.gguf", "mmproj-BF16.gguf",
+         "mmproj-F16.gguf", "mmproj-F32.gguf", "BF16/Model-30B-BF16-00001-of-00002.gguf",
+         "BF16/Model-30B-BF16-00002-of-00002.gguf", "imatrix_unsloth.gguf_file", "config.json"],
+        ["Model-30B-Q4_K_M.gguf", "mmproj-F16.gguf"], "BF16",
+        ["BF16/Model-30B-BF16-00001-of-00002.gguf", "BF16/Model-30B-BF16-00002-of-00002.gguf", "mmproj-F16.gguf"]),
+    "owner in the name": (
+        ["google_gemma-3-27b-it-Q4_K_M.gguf", "google_gemma-3-27b-it-Q4_K_L.gguf", "google_gemma-3-27b-it-imatrix.gguf",
+         "mmproj-google_gemma-3-27b-it-bf16.gguf", "mmproj-google_gemma-3-27b-it-f16.gguf",
+         "google_gemma-3-27b-it-bf16/google_gemma-3-27b-it-bf16-00001-of-00002.gguf",
+         "google_gemma-3-27b-it-bf16/google_gemma-3-27b-it-bf16-00002-of-00002.gguf"],
+        ["google_gemma-3-27b-it-Q4_K_M.gguf", "mmproj-google_gemma-3-27b-it-f16.gguf"], "q4_k_l",
+        ["google_gemma-3-27b-it-Q4_K_L.gguf", "mmproj-google_gemma-3-27b-it-f16.gguf"]),
+    "points": (
+        ["gemma-3-4b-it.i1-Q4_K_M.gguf", "gemma-3-4b-it.i1-IQ1_S.gguf", "gemma-3-4b-it.mmproj-f16.gguf",
+         "gemma-3-4b-it.mmproj-Q8_0.gguf", "gemma-3-4b-it.imatrix.gguf", "imatrix.dat"],
+        ["gemma-3-4b-it.i1-Q4_K_M.gguf", "gemma-3-4b-it.mmproj-f16.gguf"], "IQ1_S",
+        ["gemma-3-4b-it.i1-IQ1_S.gguf", "gemma-3-4b-it.mmproj-f16.gguf"]),
+    "short": (
+        ["Phi-3-mini-4k-instruct-q4.gguf", "Phi-3-mini-4k-instruct-fp16.gguf"],
+        ["Phi-3-mini-4k-instruct-q4.gguf"], "FP16", ["Phi-3-mini-4k-instruct-fp16.gguf"]),
+    "lower case, in parts": (
+        ["qwen2.5-7b-instruct-q4_k_m-00001-of-00002.gguf", "qwen2.5-7b-instruct-q4_k_m-00002-of-00002.gguf",
+         "qwen2.5-7b-instruct-q3_k_m.gguf"],
+        ["qwen2.5-7b-instruct-q4_k_m-00001-of-00002.gguf", "qwen2.5-7b-instruct-q4_k_m-00002-of-00002.gguf"], "Q3_K_M",
+        ["qwen2.5-7b-instruct-q3_k_m.gguf"]),
+    "projector with a size": (
+        ["gemma-3-27b-it-q4_0.gguf", "mmproj-model-f16-27B.gguf"],
+        ["gemma-3-27b-it-q4_0.gguf", "mmproj-model-f16-27B.gguf"], "Q4_0",
+        ["gemma-3-27b-it-q4_0.gguf", "mmproj-model-f16-27B.gguf"]),
+    "one format": (["gpt-oss-20b-mxfp4.gguf"], ["gpt-oss-20b-mxfp4.gguf"], "MXFP4", ["gpt-oss-20b-mxfp4.gguf"]),
+    "heads that draft": (
+        ["Gemma4-31B-it-Q8_0.gguf", "mtp-gemma-4-31B-it.gguf", "mtp/mtp-gemma-4-31B-it-Q4_K_M.gguf"],
+        ["Gemma4-31B-it-Q8_0.gguf"], "Q8_0", ["Gemma4-31B-it-Q8_0.gguf"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REAL)
+def test_repositories_as_people_make_them(kind: str) -> None:
+    paths, usual, tag, other = REAL[kind]
+    assert chosen(paths) == usual
+    assert chosen(paths, tag) == other
+    assert chosen(paths[::-1]) == usual
 
 
 # Names from outside.

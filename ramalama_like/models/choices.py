@@ -373,12 +373,20 @@ def _preferred(candidates: Sequence[Candidate], preference: Sequence[str]) -> tu
 
 
 def _whole_first(found: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Of the same model once in one file and once in parts, the one that is whole, then the one in one file."""
-    kept: dict[str, Candidate] = {}
-    for candidate in sorted(found, key=lambda each: (not each.usable, len(each.files))):
+    """Of the same model once in one file and once in parts the one that is whole, then the one in one file; of the
+    very same bytes in several places one."""
+    by_name: dict[str, list[Candidate]] = {}
+    for candidate in found:
         part = part_of(candidate.files[0].path)
         stem = _stem_of(part.stem if part else candidate.files[0].path)
-        kept.setdefault(stem.rpartition("/")[2].lower() if stem else stem, candidate)
+        by_name.setdefault(stem.rpartition("/")[2].lower(), []).append(candidate)
+    kept: dict[object, Candidate] = {}
+    for alike in by_name.values():
+        best = min((not each.usable, len(each.files)) for each in alike)
+        for each in alike:
+            if (not each.usable, len(each.files)) == best:
+                sums = tuple(file.sha256 for file in each.files)
+                kept.setdefault(sums if all(sums) else each, each)
     return tuple(sorted(kept.values(), key=_rank))
 
 
