@@ -52,6 +52,9 @@ def test_whatever_happens_each_byte_is_fetched_and_accounted_for(size: int, data
     assert ranges.done() == [(0, size)]
 
 
+PIECES = [(0, 3), (5, 9), (9, 13), (13, 17), (17, 20)]  # MiB
+
+
 def test_pieces_come_in_order() -> None:
     ranges = Ranges(20 << 20, [(3 << 20, 5 << 20)])
     spans = [ranges.take(4 << 20) for _ in range(5)]
