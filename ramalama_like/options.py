@@ -82,8 +82,8 @@ TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
 REGISTRY = ("push", "pull", "login", "logout")
 FITTED = (*TOOLS, "fit")
-JSON_TOO = ("fit", "list", "inspect", "ps", "version", "config show", "benchmarks list", "benchmarks show",
-            "benchmarks compare", "explain", "doctor", "rm", "df", "prune", "fsck")  # fmt: skip
+JSON_TOO = ("fit", "pull", "shortnames", "list", "inspect", "rm", "df", "prune", "fsck", "ps", "version", "config show",
+            "benchmarks list", "benchmarks show", "benchmarks compare", "explain", "doctor")  # fmt: skip
 PLAN_GROUPS = ("Accelerator and image", "Container")  # what doctor looks at too: it checks the plan that these make
 
 
@@ -196,7 +196,7 @@ class Settings:
     )  # fmt: skip
     pull: Setting[str] = option(
         "missing", "--pull", key="pull", choices=PULL_POLICIES, group="Accelerator and image",
-        help="When to pull the image.",
+        help="When to ask for a newer image, and for a newer model.",
     )  # fmt: skip
     authfile: Setting[str] = option(
         "", "--authfile", kind="path", on=(*TOOLS, *REGISTRY), group="Accelerator and image", metavar="FILE",
@@ -363,6 +363,13 @@ class Settings:
     list_models: Setting[bool] = option(
         False, "--list", "--ls", kind="flag", on=("chat",), group="Chat", help="List the server's models."
     )
+    list_choices: Setting[bool] = option(
+        False, "--list", "--ls", kind="flag", on=("pull",), help="Only list what there is to choose from, with sizes."
+    )
+    verify: Setting[bool] = option(
+        True, "--verify", kind="bool", key="verify", on=("pull",),
+        help="Check that the model is a GGUF file that this machine can use.",
+    )  # fmt: skip
     wait: Setting[float] = option(
         0.0, "--wait", kind="float", minimum=0, maximum=86400, on=("chat",), group="Chat", metavar="SECONDS",
         help="Wait until the server is healthy, at most this long.",
@@ -583,6 +590,8 @@ COMMANDS: Mapping[str, Command] = {
     "push": Command("Put a model into a registry.", "MODEL [TARGET]", 1, 2),
     "login": Command("Keep a user and password for a registry, or a token for Hugging Face.", "[REGISTRY]", 0, 1),
     "logout": Command("Forget the user and password for a registry.", "[REGISTRY]", 0, 1),
+    "pull": Command("Fetch a model, or what is new of it.", "MODEL", 1, 1),
+    "shortnames": Command("List the short names of models.", "", 0, 0),
     "rm": Command("Remove models from the store.", "[MODEL]...", 0, None),
     "df": Command("Tell what the models take on the disk.", "", 0, 0),
     "prune": Command("Remove files of the store that no model uses.", "", 0, 0),
@@ -608,7 +617,6 @@ COMMANDS_NOT_YET: Mapping[str, str] = {
     "convert": "converting models is not built yet",
     "daemon": "the daemon is not built yet",
     "models": "listing a provider's models is not built yet",
-    "pull": "pulling models is not built yet",
     "rag": "RAG is not supported yet",
     "sandbox": "sandboxed agents are not built yet",
 }
