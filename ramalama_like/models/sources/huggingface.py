@@ -216,7 +216,7 @@ def _file(name: str, base: str, entry: dict[str, Any]) -> RemoteFile:
     # Only large files have sums of their content; the others have Git's, which cover more than the content.
     total = large.get("oid")
     size = size_of(large.get("size")) if large else size_of(entry.get("size"))
-    return RemoteFile(name, base + _quoted(name, "/"), size, total if is_sha256(total) else "")
+    return RemoteFile(name, base + _quoted(name, "/"), size, str(total) if is_sha256(total) else "")
 
 
 def _commit(about: dict[str, Any], answer: Answer) -> str:
