@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ramalama_like.fit import Fit
     from ramalama_like.image import Image
     from ramalama_like.measured import Measured
-    from ramalama_like.model import Model
+    from ramalama_like.model import Model, ModelFile
     from ramalama_like.options import Setting, Settings
     from ramalama_like.request import Request
 
@@ -206,15 +206,20 @@ class _Drawing:
     ) -> tuple[str, ...]:
         projector = self.model.projector
         contained = bool(draft_folder)
-        main = f"{folder}/{self.model.main.name}" if contained else self.model.main.path
-        mmproj = draft = ""
-        if projector:
-            mmproj = f"{folder}/{projector.name}" if contained else projector.path
+
+        def seen(file: ModelFile) -> str:
+            return f"{folder}/{file.name}" if contained else file.path
+
+        main = seen(self.model.main)
+        draft = ""
+        mmproj = seen(projector) if projector else ""
         if self.draft:
             draft = f"{draft_folder}/{self.draft.main.name}" if contained else self.draft.main.path
+        template = self.model.template
         return llama_cpp.make_server_command(
             self.settings, alias=self.model.alias, model=main, mmproj=mmproj, draft=draft, listen=listen,
-            threads=self.threads.count, log_file=log_file,
+            threads=self.threads.count, log_file=log_file, template=seen(template) if template else "",
+            adapters=[seen(adapter) for adapter in self.model.adapters],
         )  # fmt: skip
 
     def _tool_command(self, model: str, text: str) -> tuple[str, ...]:

@@ -39,6 +39,15 @@ def say(text: str) -> None:
         _tell("".join(f"{spelled(line)}\n" for line in text.split("\n")))
 
 
+def rewrite(text: str) -> None:
+    """Show a line on a terminal in place of the one that this function showed last; the empty text takes it away."""
+    if not _quiet and is_terminal(2):
+        try:
+            _write_all(2, f"\r\x1b[K{one_line(text)}".encode("utf-8", "backslashreplace"))
+        except OSError:
+            return
+
+
 def warn(text: str) -> None:
     """Warn, in one line."""
     say(f"Warning: {one_line(text)}")

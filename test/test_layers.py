@@ -31,9 +31,9 @@ LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "spelling": (("render",), {"values", "data", "spelling"}),
     "doors": (("process", "settings", "checks", "toml_lines", "toml_files", "user_tables", "result_store", "probe",
                "models", "chat.client", "examine", "web"), {"values", "data", "doors"}),
-    "face": (("ui", "chat"), {"values", "face"}),
+    "face": (("ui", "chat", "transfers"), {"values", "face"}),
     "edge": (("cli", "main", "__main__", "pipeline", "launch", "execute", "log_sinks", "signals", "containers",
-              "smoke"),
+              "smoke", "stored"),
              {"values", "data", "thought", "spelling", "doors", "face", "edge"}),
     "programs": (("embedded",), {"values", "thought"}),  # a program of its own, started like llama-server
 }  # fmt: skip

@@ -7,8 +7,8 @@ import os
 from ramalama_like import settings, ui
 from ramalama_like.errors import UsageError, ValueProblem
 from ramalama_like.launch import Outline, show_outline
-from ramalama_like.models.client import Client
 from ramalama_like.models.credentials import Credentials, engine_file, save_credentials
+from ramalama_like.models.finding import make_client
 from ramalama_like.models.hub_token import check_token, save_token, token_file
 from ramalama_like.models.registry import Registry
 from ramalama_like.models.registry_names import login_place
@@ -16,6 +16,7 @@ from ramalama_like.models.registry_names import login_place
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ramalama_like.models.access import Access
+    from ramalama_like.models.client import Client
     from ramalama_like.options import Settings
     from ramalama_like.request import Request
 
@@ -38,7 +39,7 @@ def execute(request: Request) -> int:
     for secret in (asked.password, asked.token):
         if not secret.is_default:
             ui.warn(f"{secret.origin}: others on this machine can read it: better by --password-stdin")
-    with Client(offline=access.offline, verify=access.verify, variables=access.variables) as client:
+    with make_client(access) as client:
         if place == "huggingface":
             _keep_token(asked, client, access)
         else:

@@ -5,25 +5,29 @@ from __future__ import annotations
 import os
 
 from ramalama_like import settings, ui
-from ramalama_like.errors import AppError, UsageError, ValueProblem
+from ramalama_like.errors import UsageError, ValueProblem
 from ramalama_like.launch import Outline, show_outline
 from ramalama_like.measurement import size_text
 from ramalama_like.models import resolve_model
-from ramalama_like.models.client import Client
+from ramalama_like.models.finding import make_client
+from ramalama_like.models.lookup import NEVER
 from ramalama_like.models.push import Pusher, PushFile, push_order
 from ramalama_like.models.registry import Registry
 from ramalama_like.models.registry_names import registry_name
 from ramalama_like.reference import canonical_name, parse_reference
+from ramalama_like.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ramalama_like.model import Model
     from ramalama_like.models.access import Access
+    from ramalama_like.models.client import Client
     from ramalama_like.models.push import Pushed
     from ramalama_like.options import Settings
     from ramalama_like.reference import Reference
     from ramalama_like.request import Request
 
+_TELLING_BYTES = 100_000  # smaller ones are there before anybody has read about them
 _BLOB = "sha256-"  # begins the names of the store's files, whose sums have been verified
 
 
@@ -42,10 +46,8 @@ def execute(request: Request) -> int:
         ui.say(f"Note: no program would be started; {model.reference}{size} would be pushed to "
                f"{canonical_name(target)} as {what}")  # fmt: skip
         return 0
-    if model.problem:
-        raise AppError(model.problem, model.hint, exit_code=model.exit_code)
     access = settings.find_access(asked)
-    with Client(offline=access.offline, verify=access.verify, variables=access.variables) as client:
+    with make_client(access) as client:
         pushed = _push(client, access, asked, target, model)
     name = registry_name(target)
     spared = pushed.size_bytes - pushed.sent_bytes
@@ -74,7 +76,13 @@ def _target(request: Request) -> Reference:
 
 
 def _find(request: Request, asked: Settings) -> Model:
-    return resolve_model(request.arguments[0], asked.store.value or settings.default_store(), settings.home_dir())
+    # What is pushed is what is here: nothing is fetched for it.
+    lookup = replace(settings.find_lookup(asked), policy=NEVER)
+    model = resolve_model(request.arguments[0], lookup)
+    if model.problem:
+        raise ValueProblem(f"{model.reference}: is not on this machine",
+                           f"fetch it first: ramalama-like pull {model.reference}")  # fmt: skip
+    return model
 
 
 def _push(client: Client, access: Access, asked: Settings, target: Reference, model: Model) -> Pushed:
@@ -84,7 +92,7 @@ def _push(client: Client, access: Access, asked: Settings, target: Reference, mo
     told: list[str] = []
 
     def progress(file: str, _: int, size: int) -> None:
-        if told[-1:] != [file]:
+        if told[-1:] != [file] and size >= _TELLING_BYTES:
             told.append(file)
             ui.say(f"Sending {file} ({size_text(size)})")
 

@@ -276,12 +276,11 @@ class Client:
                 response = link.getresponse()
             except (OSError, HTTPException, ValueError) as error:
                 link.close()
-                if (
-                    used
-                    and isinstance(error, ConnectionError | HTTPException)
-                    and (isinstance(body, bytes) or begin >= 0)
-                ):
-                    continue  # a kept connection that the server has closed meanwhile
+                # A kept connection that the server has closed meanwhile. Who appends (PATCH) must first ask how much
+                # of it arrived.
+                repeatable = method != "PATCH" and (isinstance(body, bytes) or begin >= 0)
+                if used and repeatable and isinstance(error, ConnectionError | HTTPException):
+                    continue
                 raise self._explained(error, url, proxy) from None
             except BaseException:
                 link.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like.errors import NotBuiltYet
+from ramalama_like.listing import LAYER
 from ramalama_like.models.client import Client
 
 TYPE_CHECKING = False
@@ -50,9 +51,18 @@ def find_listing(reference: Reference, client: Client, access: Access) -> Listin
 
 def find_choice(reference: Reference, client: Client, access: Access) -> Choice:
     """The files that make up the model of a reference. Raises AppError; ValueProblem tells the real choices."""
+    return choose_files(find_listing(reference, client, access), reference)
+
+
+def choose_files(listing: Listing, reference: Reference) -> Choice:
+    """The files of a listing that a reference means. Raises ValueProblem, which tells the real choices."""
+    if any(file.role == LAYER for file in listing.files):  # what is in them shows when they are unpacked
+        from ramalama_like.listing import Choice
+
+        return Choice(listing, listing.files)
     from ramalama_like.models.choices import choose
 
-    return choose(find_listing(reference, client, access), reference)
+    return choose(listing, reference)
 
 
 def read_remote_header(client: Client, file: RemoteFile, authorization: str = "") -> GgufHeader | None:

@@ -16,6 +16,7 @@ from ramalama_like.value import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
     from ramalama_like.listing import Choice, RemoteFile
     from ramalama_like.models.client import Client
@@ -23,26 +24,45 @@ if TYPE_CHECKING:
     from ramalama_like.models.lookup import Lookup
     from ramalama_like.reference import Reference
 
+    class Progress(Protocol):
+        """What somebody may want to know while files are fetched."""
+
+        def begin(self, name: str, size_bytes: int) -> None:
+            """A file is going to be fetched. -1: the hub does not tell its size."""
+
+        def advance(self, done_bytes: int) -> None:
+            """So much of it is here, what was here before included."""
+
+        def end(self, *, fetched: bool) -> None:
+            """It is here. Not ``fetched``: it was here already."""
+
+        def wait(self, seconds: float, host: str) -> None:
+            """A host has asked to be left alone for a while."""
+
+        def share(self) -> None:
+            """Another process fetches the same file; called again and again."""
+
+
 MOST_HEADERS = 16  # of parts of a model that are read before it is pulled
 
 
-class Progress:
-    """What somebody may want to know while files are fetched. This one tells nobody."""
+class Silent:
+    """Progress that nobody wants to know about."""
 
     def begin(self, name: str, size_bytes: int) -> None:
-        """A file is going to be fetched. -1: the hub does not tell its size."""
+        """A file is going to be fetched."""
 
     def advance(self, done_bytes: int) -> None:
-        """So much of it is here, what was here before included."""
+        """So much of it is here."""
 
     def end(self, *, fetched: bool) -> None:
-        """It is here. Not ``fetched``: it was here already."""
+        """It is here."""
 
     def wait(self, seconds: float, host: str) -> None:
-        """A host has asked to be left alone for a while."""
+        """A host has asked to be left alone."""
 
     def share(self) -> None:
-        """Another process fetches the same file; called again and again."""
+        """Another process fetches the same file."""
 
 
 @value
@@ -60,7 +80,7 @@ def pull_model(reference: Reference, lookup: Lookup, progress: Progress | None =
 
     ``verify`` checks that the weights are GGUF files for this machine. Raises AppError; files that are whole stay.
     """
-    told = progress or Progress()
+    told = progress or Silent()
     store, access = Store(lookup.store), lookup.access
     with make_client(access, on_wait=told.wait) as client:
         choice = choose(reference, client) if choose else find_choice(reference, client, access)
@@ -131,10 +151,12 @@ def _source(choice: Choice) -> str:
 def is_current(record: Record, choice: Choice) -> bool:
     """Whether a record holds what a hub has now: the same state of the repository, or the same bytes."""
     revision = choice.listing.revision
+    if any(file.role == LAYER for file in choice.files):  # the sums are those of archives, which are not kept
+        return bool(revision) and revision == record.revision
     wanted = {(last_part(file), file.sha256) for file in choice.files}
     if all(total for _, total in wanted):
         here = {(file.name, file.sha256) for file in record.files}
-        return wanted <= here and not any(file.role == LAYER for file in choice.files)
+        return wanted <= here
     # Without sums only the state of the repository can tell, and the names that were chosen of it.
     return bool(revision) and revision == record.revision and (
         {name for name, _ in wanted} <= {file.name for file in record.files}

@@ -59,7 +59,7 @@ class Damaged:
 
     name: str
     path: str
-    problem: str
+    reason: str
 
 
 @value
@@ -284,21 +284,22 @@ class Store:
         from json import loads
 
         try:
-            record = record_from_plain(loads(_content(path)))
-            if self.record_path(record.name) == path:
-                return record
-            problem = "holds another name than its file has"
+            plain = loads(_content(path))
         except FileNotFoundError:
             return None
         except OSError as error:
-            problem = error.strerror or "cannot be read"
-        except UnicodeDecodeError:
-            problem = "is no text"
-        except RecursionError:
-            problem = "is no JSON"
-        except ValueError as error:
-            problem = str(error) if type(error) is ValueError else "is no JSON"
-        return Damaged(unquote_name(os.path.basename(path)[: -len(ENDING)]), path, problem)
+            reason = error.strerror or "cannot be read"
+        except (ValueError, RecursionError):
+            reason = "is no JSON"
+        else:
+            try:
+                record = record_from_plain(plain)
+                if self.record_path(record.name) == path:
+                    return record
+                reason = "holds another name than its file has"
+            except ValueError as error:
+                reason = str(error)
+        return Damaged(unquote_name(os.path.basename(path)[: -len(ENDING)]), path, reason)
 
     def _read_many(self, paths: list[str]) -> list[Record | Damaged | None]:
         """As ``_read`` of each, three times as fast; nothing where any of them is not as it should be."""

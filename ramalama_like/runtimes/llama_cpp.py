@@ -38,6 +38,8 @@ def make_server_command(
     listen: Sequence[str],
     threads: int,
     log_file: str,
+    template: str = "",
+    adapters: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """The command line of llama-server. Paths are those that the server sees; ``listen`` is its address."""
     command = ["llama-server", *listen]
@@ -46,10 +48,11 @@ def make_server_command(
     command += ["--model", model]
     if mmproj:
         command += ["--mmproj", mmproj]
+    for flag, path in (("--chat-template-file", template), *(("--lora", adapter) for adapter in adapters)):
+        command += [flag, path] if path else []
     # Warming up would double the time to the first answer on a cold disk and changes nothing after it.
     command += ["--no-warmup"]
-    if settings.thinking.value is not None:
-        command += ["--reasoning", "on" if settings.thinking.value else "off"]
+    command += _reasoning(settings)
     command += ["--alias", alias]
     if settings.ctx_size.value:
         command += ["--ctx-size", str(settings.ctx_size.value)]
@@ -77,6 +80,11 @@ def make_server_command(
     if settings.max_tokens.value:
         command += ["-n", str(settings.max_tokens.value)]
     return (*command, *settings.runtime_args.value)
+
+
+def _reasoning(settings: Settings) -> tuple[str, ...]:
+    thinking = settings.thinking.value
+    return () if thinking is None else ("--reasoning", "on" if thinking else "off")
 
 
 def asks_report(settings: Settings) -> bool:

@@ -303,11 +303,15 @@ def test_without_verification(guarded: RealRegistry, registry: RealRegistry, acc
 
 
 def test_what_is_not_there_is_named_with_what_is(registry: RealRegistry, client: Client, access: Access) -> None:
-    push(registry.place, "near/demo:q4", client, access).artifact([PushFile("model", "demo.gguf", str(DEMO))], {})
+    push(registry.place, "names/nearby:q4", client, access).artifact([PushFile("model", "demo.gguf", str(DEMO))], {})
     for name, message, hint in [
-        ("near/demo:q5", "it has no tag q5 (HTTP 404)", "did you mean q4?"),
-        ("near/demo:other", "it has no tag other (HTTP 404)", "it has q4"),
-        ("near/dem:q4", f"{registry.place} has no repository of this name (HTTP 404)", "did you mean near/demo?"),
+        ("names/nearby:q5", "it has no tag q5 (HTTP 404)", "did you mean q4?"),
+        ("names/nearby:other", "it has no tag other (HTTP 404)", "it has q4"),
+        (
+            "names/nearly:q4",
+            f"{registry.place} has no repository of this name (HTTP 404)",
+            "did you mean names/nearby?",
+        ),
     ]:
         with pytest.raises(AppError) as caught:
             find(f"{registry.place}/{name}", client, access)

@@ -14,6 +14,7 @@ from ramalama_like.models.media_types import (
     DOCKER_MODEL,
     FILE_METADATA,
     FILE_NAMES,
+    MODELPACK_WEIGHT,
     OLLAMA_MODEL,
     is_model_type,
     role_of,
@@ -68,11 +69,13 @@ def is_artifact(manifest: Manifest, layers: Sequence[Layer]) -> bool:
 def artifact_files(registry: Registry, layers: Sequence[Layer], name: str, shown: str) -> tuple[RemoteFile, ...]:
     """The files of an artifact with their names and roles. Raises ValueProblem where two have one name."""
     found: list[RemoteFile] = []
-    for layer in layers:
+    unnamed: set[int] = set()
+    for number, layer in enumerate(layers):
         path = plain_name(_file_name(layer), shown)
         role = role_of(layer.media_type, path)
         if not path:
             path, role = _made_up_name(layer, role, name)
+            unnamed.add(number)
         elif _is_gguf_type(layer) and not path.lower().endswith(".gguf"):
             path, role = f"{path}.gguf", role if role != OTHER else MODEL
         if role == LAYER:
@@ -80,7 +83,11 @@ def artifact_files(registry: Registry, layers: Sequence[Layer], name: str, shown
         found.append(RemoteFile(path, registry.blob_url(layer.digest), layer.size_bytes, layer.digest[7:], role))
     if not any(file.role in (MODEL, LAYER) for file in found):
         found = _largest_is_model(found)
-    return _numbered(found, shown)
+    parts = [number for number in sorted(unnamed) if found[number].role == MODEL]
+    for place, number in enumerate(parts if len(parts) > 1 else ()):  # the parts of a model, in their order
+        path = f"{found[number].path[: -len('.gguf')]}-{place + 1:05}-of-{len(parts):05}.gguf"
+        found[number] = replace(found[number], path=path, role=SHARD if place else MODEL)
+    return _distinct(found, shown)
 
 
 def _file_name(layer: Layer) -> str:
@@ -114,7 +121,7 @@ def _made_up_name(layer: Layer, role: str, name: str) -> tuple[str, str]:
     kind = layer.media_type
     names = {"mmproj": f"mmproj-{name}.gguf", "template": "chat_template.jinja", "adapter": f"{name}-lora.gguf",
              "safetensors": "model.safetensors"}  # fmt: skip
-    if _is_gguf_type(layer) and role == OTHER:
+    if role == OTHER and (_is_gguf_type(layer) or kind.startswith(MODELPACK_WEIGHT)):
         return f"{name}.gguf", MODEL
     if kind.startswith(OLLAMA_MODEL):
         return {"model": f"{name}.gguf", "template": "template"}.get(
@@ -135,25 +142,15 @@ def _largest_is_model(files: Sequence[RemoteFile]) -> list[RemoteFile]:
     return [replace(file, path=path, role=MODEL) if file is largest else file for file in files]
 
 
-def _numbered(files: Sequence[RemoteFile], shown: str) -> tuple[RemoteFile, ...]:
-    """Several parts of a model that have one made-up name get the names that parts have."""
-    paths = [file.path for file in files]
-    models = [file for file in files if file.role == MODEL]
-    if len(models) > 1 and len({file.path for file in models}) == 1:
-        stem, count, number = models[0].path[: -len(".gguf")], len(models), 0
-        named = []
-        for file in files:
-            if file.role == MODEL:
-                number += 1
-                path = f"{stem}-{number:05}-of-{count:05}.gguf"
-                named.append(replace(file, path=path, role=MODEL if number == 1 else SHARD))
-            else:
-                named.append(file)
-        return tuple(named)
-    for path in paths:
-        same = [file for file in files if file.path == path and file.role != LAYER]
-        if len({file.sha256 for file in same}) > 1:
-            raise ValueProblem(f"{shown}: holds two different files with the name {path}",
+def _distinct(files: Sequence[RemoteFile], shown: str) -> tuple[RemoteFile, ...]:
+    """Each file once. Raises ValueProblem where two files have one name."""
+    known: dict[str, RemoteFile] = {}
+    kept = []
+    for file in files:
+        first = known.setdefault(file.path, file) if file.role != LAYER else file
+        if first.sha256 != file.sha256:
+            raise ValueProblem(f"{shown}: holds two different files with the name {file.path}",
                                "do not use it: its maker means harm, or its program is faulty")  # fmt: skip
-    kept = {file.path: file for file in reversed(files) if file.role != LAYER}
-    return tuple(file for file in files if file.role == LAYER or kept[file.path] is file)
+        if first is file:
+            kept.append(file)
+    return tuple(kept)
