@@ -252,6 +252,23 @@ def test_the_token_is_shown_and_opens_what_is_private(hub: HuggingFaceHub) -> No
     assert all(seen.headers["authorization"] == "Bearer hf_secret" for seen in hub.requests)
 
 
+def test_the_token_does_not_follow_to_where_large_files_are(hub: HuggingFaceHub) -> None:
+    with HubServer() as storage, Client() as client:
+        hub.storage = storage
+        hub.tokens = {"hf_secret": "me"}
+        hub.add("org/repo", FILES, gated=True).members = {"me"}
+        found = find(hub, "hf://org/repo", "hf_secret")
+        for file in found.files:
+            assert client.ask(file.url, authorization=found.authorization).body == FILES[file.path]
+        assert storage.count() == 2
+        assert all("hf_secret" not in str(seen.headers) for seen in storage.requests)
+        assert storage.requests[0].query == "signature=secret"
+        with pytest.raises(ValueProblem) as caught:
+            client.ask(found.files[0].url)
+        assert "wants to know who asks (gated)" in caught.value.message
+        assert caught.value.hint == f"ask for access at {hub.url}/org/repo, then log in or set HF_TOKEN"
+
+
 def test_the_token_can_be_kept_back(hub: HuggingFaceHub) -> None:
     hub.tokens = {"hf_secret": "me"}
     hub.add("org/repo", FILES)
