@@ -19,6 +19,9 @@ WORDS = {"run": "demo", "serve": "demo", "bench": "demo", "perplexity": "demo", 
 SILENT = ("info", "config show", "version", "help", "explain", "fit", "benchmarks list", "benchmarks show",
           "benchmarks compare")  # fmt: skip
 
+WORDS |= {"push": "demo 127.0.0.1:1/x", "login": "127.0.0.1:1", "logout": "127.0.0.1:1"}
+SILENT += ("push", "login", "logout")  # no program is started
+
 
 def line(name: str) -> list[str]:
     return [*name.split(), *WORDS.get(name, "").split(), *(["--file", __file__] if name == "perplexity" else [])]
