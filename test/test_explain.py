@@ -28,6 +28,9 @@ SILENT = ("info", "config show", "version", "help", "explain", "fit", "benchmark
 # What they do is said in no program's words, so there is no line.
 LINELESS = ("pull", "push", "login", "logout")
 
+WORDS |= {"push": "demo 127.0.0.1:1/x", "login": "127.0.0.1:1", "logout": "127.0.0.1:1"}
+SILENT += ("push", "login", "logout")  # no program is started
+
 
 def line(name: str) -> list[str]:
     return [*name.split(), *WORDS.get(name, "").split(), *(["--file", __file__] if name == "perplexity" else [])]
