@@ -13,7 +13,7 @@ from ramalama_like.listing import Listing, RemoteFile
 from ramalama_like.models import failures
 from ramalama_like.models.answers import ANY_FAILURE, object_of, size_of, texts_of
 from ramalama_like.models.failures import Passing
-from ramalama_like.models.file_names import check_endpoint, is_safe_path, is_sha256, nearest
+from ramalama_like.models.names import check_endpoint, is_safe_path, is_sha256, nearest
 from ramalama_like.reference import canonical_name
 
 TYPE_CHECKING = False
