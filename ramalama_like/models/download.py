@@ -13,8 +13,8 @@ from contextlib import suppress
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.models import failures
 from ramalama_like.models.failures import Passing, plain_url
-from ramalama_like.models.gguf import read_gguf, read_gguf_prefix
 from ramalama_like.models.file_names import check_path
+from ramalama_like.models.gguf import read_gguf, read_gguf_prefix
 from ramalama_like.models.ranges import Ranges, piece_size
 from ramalama_like.models.record_files import is_sha256
 from ramalama_like.models.resume import Resumed, Version, forget, read_state, url_sum, validator_of, write_state
