@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ramalama_like import pipeline, ui
 from ramalama_like.fit import NEVER
-from ramalama_like.fit_words import fit_text, size_text, verdict_lines
-from ramalama_like.transfers import Transfers
+from ramalama_like.fit_words import fit_text, verdict_lines
+from ramalama_like.transfers import Transfers, size_text
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ class Outline:
     loaded: LoadedSettings
     engine: EngineFacts | None = None  # None: it has nothing to do with any
     lines: tuple[Sequence[str], ...] = ()
-    kind: str = "engine"  # who executes the lines: engine, chat (this program itself)
+    kind: str = "engine"  # who executes the lines: engine; chat, self (this program); files (nobody: it does the same)
 
 
 def prepare(request: Request) -> Decided | None:
@@ -138,6 +138,16 @@ def show_outline(request: Request, outline: Outline) -> None:
         from ramalama_like.render.shell import render_line
 
         ui.write("".join(f"{render_line(line)}\n" for line in lines))
+
+
+def show_if_dry(request: Request, outline: Outline) -> bool:
+    """Tell the warnings; in a dry run show the lines. Whether it was one."""
+    for warning in outline.loaded.warnings:
+        ui.warn(warning)
+    if outline.loaded.settings.dryrun.value:
+        show_outline(request, outline)
+        return True
+    return False
 
 
 def _announce_fit(request: Request, plan: Plan) -> None:

@@ -82,7 +82,7 @@ TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
 REGISTRY = ("push", "pull", "login", "logout")
 FITTED = (*TOOLS, "fit")
-JSON_TOO = ("fit", "pull", "shortnames", "list", "inspect", "ps", "version", "config show",
+JSON_TOO = ("fit", "pull", "shortnames", "list", "inspect", "rm", "df", "prune", "fsck", "ps", "version", "config show",
             "benchmarks list", "benchmarks show", "benchmarks compare", "explain", "doctor")  # fmt: skip
 PLAN_GROUPS = ("Accelerator and image", "Container")  # what doctor looks at too: it checks the plan that these make
 
@@ -431,10 +431,25 @@ class Settings:
     )
     no_trunc: Setting[bool] = option(False, "--no-trunc", kind="flag", on=("ps",), help="Do not shorten columns.")
     all: Setting[bool] = option(
-        False, "--all", "-a", kind="flag", on=("stop",), help="All of this program's containers."
+        False,
+        "--all",
+        "-a",
+        kind="flag",
+        on=("stop", "rm"),
+        help="All of them: this program's containers (stop), the models in the store (rm).",
     )
     ignore: Setting[bool] = option(
-        False, "--ignore", kind="flag", on=("stop",), help="No error for a container that does not exist."
+        False, "--ignore", kind="flag", on=("stop", "rm"), help="No error for what does not exist."
+    )
+    older_than: Setting[str] = option(
+        "1d", "--older-than", kind="duration", on=("prune",), metavar="DURATION",
+        help="Only what was last changed so long ago (30, 90s, 5m, 1h, 2d, 1w); 0 for all of it.",
+    )  # fmt: skip
+    repair: Setting[bool] = option(
+        False, "--repair", kind="flag", on=("fsck",), help="Remove what is damaged, so that the next pull fetches it."
+    )
+    quick: Setting[bool] = option(
+        False, "--quick", kind="flag", on=("fsck",), help="Compare the sizes of files, but do not read them."
     )
     follow: Setting[bool] = option(
         False, "--follow", "-f", kind="flag", on=("logs",), help="Go on printing what is logged from now."
@@ -569,10 +584,15 @@ COMMANDS: Mapping[str, Command] = {
     "list": Command("List the models on this machine.", "", 0, 0, ("ls",)),
     "inspect": Command("Tell what a model's file says of itself.", "MODEL", 1, 1),
     "push": Command("Put a model into a registry.", "MODEL [TARGET]", 1, 2),
-    "login": Command("Keep the password for a registry, or a hub's token.", "[REGISTRY]", 0, 1),
-    "logout": Command("Forget the password for a registry.", "[REGISTRY]", 0, 1),
+    "login": Command("Keep credentials for a registry or for Hugging Face.", "[REGISTRY]", 0, 1),
+    "logout": Command("Forget the credentials for a registry.", "[REGISTRY]", 0, 1),
     "pull": Command("Fetch a model, or what is new of it.", "MODEL", 1, 1),
     "shortnames": Command("List the short names of models.", "", 0, 0),
+    "rm": Command("Remove models from the store.", "[MODEL]...", 0, None),
+    "df": Command("Tell what the models take on the disk.", "", 0, 0),
+    "prune": Command("Remove files of the store that no model uses.", "", 0, 0),
+    "fsck": Command("Check that the store is sound.", "", 0, 0),
+    "tag": Command("Give a model of the store another name.", "MODEL NAME", 2, 2),
     "fit": Command("Tell how much memory a model needs, and whether it fits.", "MODEL", 1, 1),
     "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
     "ps": Command("List this program's containers.", "", 0, 0, ("containers",)),
@@ -592,6 +612,5 @@ COMMANDS_NOT_YET: Mapping[str, str] = {
     "daemon": "the daemon is not built yet",
     "models": "listing a provider's models is not built yet",
     "rag": "RAG is not supported yet",
-    "rm": "removing models is not built yet",
     "sandbox": "sandboxed agents are not built yet",
 }

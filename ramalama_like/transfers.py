@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 
-from ramalama_like import ui
+from ramalama_like import measurement, ui
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,16 +100,11 @@ def progress_line(name: str, done: int, size: int, rate: float, width: int) -> s
     return f"{name if len(name) <= room else name[: room - 1] + '…'}  {told}"
 
 
-def size_text(size: int) -> str:
-    """A size for people, in units of 1000 as hubs and disks have them: 2.5 GB, 340 MB."""
-    value = float(size)
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if value < 999.5:
-            return f"{value:.0f} {unit}"
-        value /= 1000
-        if value < 9.95:
-            return f"{value:.1f} {('KB', 'MB', 'GB', 'TB')[('bytes', 'KB', 'MB', 'GB').index(unit)]}"
-    return f"{value:.0f} TB"
+def size_text(size_bytes: int) -> str:
+    """A size of a file for people: 8.1 GB, 638 MB, 1.2 kB, 12 bytes."""
+    if size_bytes < 1000:
+        return f"{size_bytes} bytes"
+    return f"{size_bytes / 1e3:.1f} kB" if size_bytes < 10**6 else measurement.size_text(size_bytes)
 
 
 def time_text(seconds: float) -> str:

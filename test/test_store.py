@@ -175,7 +175,7 @@ def test_entries_that_are_no_files(store: Store, world: Path) -> None:
     (refs / "folder.json" / "x").write_text("")
     (refs / "link.json").symlink_to(store.record_path(NAMES[0]))
     os.mkfifo(refs / "pipe.json")
-    found = {each.name: each.problem for each in store.records() if isinstance(each, Damaged)}
+    found = {each.name: each.reason for each in store.records() if isinstance(each, Damaged)}
     assert found == {"folder": "is no file", "link": os.strerror(40), "pipe": "is no file"}
     for name in found:
         store.remove(name)
@@ -186,7 +186,7 @@ def test_a_pull_replaces_a_damaged_entry(store: Store) -> None:
     pull(store, NAMES[0], [1])
     Path(store.record_path(NAMES[0])).write_bytes(b"{")
     pull(store, NAMES[0], [2])
-    assert [each.problem for each in store.records() if isinstance(each, Damaged)] == []
+    assert [each.reason for each in store.records() if isinstance(each, Damaged)] == []
     assert [each.kind for each in check_store(store)] == ["stray"]
 
 

@@ -26,7 +26,7 @@ def execute(request: Request) -> int:
     for warning in loaded.warnings:
         ui.warn(warning)
     asked = loaded.settings
-    found = locate(request.arguments[0], settings.find_access(asked), settings.find_store(asked))
+    found = locate(request.arguments[0], settings.find_lookup(asked))
     with inspected(found.files[0].path) as opened:
         if asked.get.value:
             _write_member(found, opened, asked.get.value, as_json=asked.json.value)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 
 from ramalama_like import settings, ui
-from ramalama_like.errors import AppError, UsageError, ValueProblem
+from ramalama_like.errors import UsageError, ValueProblem
 from ramalama_like.launch import Outline, show_outline
 from ramalama_like.measurement import size_text
 from ramalama_like.models import resolve_model
 from ramalama_like.models.finding import make_client
+from ramalama_like.models.lookup import NEVER
 from ramalama_like.models.push import Pusher, PushFile, push_order
 from ramalama_like.models.registry import Registry
 from ramalama_like.models.registry_names import registry_name
 from ramalama_like.reference import canonical_name, parse_reference
+from ramalama_like.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,12 +76,12 @@ def _target(request: Request) -> Reference:
 
 
 def _find(request: Request, asked: Settings) -> Model:
-    model = resolve_model(request.arguments[0], settings.find_lookup(asked))
-    if model.pending:
+    # What is pushed is what is here: nothing is fetched for it.
+    lookup = replace(settings.find_lookup(asked), policy=NEVER)
+    model = resolve_model(request.arguments[0], lookup)
+    if model.problem:
         raise ValueProblem(f"{model.reference}: is not on this machine",
                            f"fetch it first: ramalama-like pull {model.reference}")  # fmt: skip
-    if model.problem:
-        raise AppError(model.problem, model.hint, exit_code=model.exit_code)
     return model
 
 

@@ -13,6 +13,7 @@ from ramalama_like.listing import (
     ADAPTER,
     DRAFT,
     IMATRIX,
+    LAYER,
     MODEL,
     OTHER,
     PROJECTOR,
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 12  # of the choices in a hint: more fill the screen
 MOST_PARTS = 1000
+_UNREADABLE = (".bin", ".pt", ".pth", ".onnx", ".h5", ".ggml", ".npz", ".llamafile")  # weights in other forms
 _SEPARATORS = "-. +()[]@"
+_ranks: dict[str, int] = {}
 _ROLES = (MODEL, SHARD, PROJECTOR, DRAFT, ADAPTER, TEMPLATE)
 
 
@@ -157,7 +160,9 @@ def _looks_like_one(word: str) -> bool:
 
 
 def _order() -> Mapping[str, int]:
-    return {name: place for place, name in enumerate(load_table("quantizations")["order"])}
+    if not _ranks:  # asked for each word of each name
+        _ranks.update({name: place for place, name in enumerate(load_table("quantizations")["order"])})
+    return _ranks
 
 
 def _bare(quantization: str) -> str:
@@ -289,7 +294,7 @@ def choose(listing: Listing, reference: Reference, preference: Sequence[str] = (
     if path:
         exact = [file for file in files if file.path == path]
         if exact:
-            return _named_file(listing, files, exact[0], reference)
+            return _named_file(listing, files, exact[0])
         inside = tuple(file for file in files if file.path.startswith(f"{path}/"))
         if not inside:
             raise _no_such_file(listing, files, path)
@@ -303,9 +308,9 @@ def choose(listing: Listing, reference: Reference, preference: Sequence[str] = (
         raise _nothing(listing, inside)
     found = _matching(candidates, wanted) if wanted else _preferred(candidates, preference)
     if not found:
-        raise _absent(listing, candidates, wanted, reference)
+        raise _absent(listing, candidates, wanted)
     if len(found) > 1:
-        raise _ambiguous(listing, found, reference)
+        raise _ambiguous(listing, found)
     return _complete(listing, files, found[0], candidates)
 
 
@@ -319,6 +324,8 @@ def every_choice(listing: Listing) -> tuple[Choice, ...]:
 
 def _as_told(listing: Listing) -> Choice:
     """What a registry says by itself."""
+    if any(file.role == LAYER for file in listing.files):  # of an image: all of them, in their order
+        return Choice(listing, listing.files, "")
     files = [file for file in listing.files if file.role in _ROLES]
     if not any(file.role in (MODEL, WEIGHTS) for file in listing.files):
         raise NoChoice(f"{listing.name}: holds no model", "check the name", ())
@@ -366,16 +373,24 @@ def _preferred(candidates: Sequence[Candidate], preference: Sequence[str]) -> tu
 
 
 def _whole_first(found: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Of the same model once in one file and once in parts, the one that is whole, then the one in one file."""
-    kept: dict[str, Candidate] = {}
-    for candidate in sorted(found, key=lambda each: (not each.usable, len(each.files))):
+    """Of the same model once in one file and once in parts the one that is whole, then the one in one file; of the
+    very same bytes in several places one."""
+    by_name: dict[str, list[Candidate]] = {}
+    for candidate in found:
         part = part_of(candidate.files[0].path)
         stem = _stem_of(part.stem if part else candidate.files[0].path)
-        kept.setdefault(stem.rpartition("/")[2].lower() if stem else stem, candidate)
+        by_name.setdefault(stem.rpartition("/")[2].lower(), []).append(candidate)
+    kept: dict[object, Candidate] = {}
+    for alike in by_name.values():
+        best = min((not each.usable, len(each.files)) for each in alike)
+        for each in alike:
+            if (not each.usable, len(each.files)) == best:
+                sums = tuple(file.sha256 for file in each.files)
+                kept.setdefault(sums if all(sums) else each, each)
     return tuple(sorted(kept.values(), key=_rank))
 
 
-def _named_file(listing: Listing, files: Sequence[RemoteFile], file: RemoteFile, reference: Reference) -> Choice:
+def _named_file(listing: Listing, files: Sequence[RemoteFile], file: RemoteFile) -> Choice:
     """A file that was named by its path: with its other parts and its projector where it is a model."""
     if file.role == DRAFT:  # a whole model in itself
         file = replace(file, role=_weights_role(file.path))
@@ -479,24 +494,23 @@ def _missing_parts(files: Sequence[RemoteFile]) -> str:
 # Refusals.
 
 
-def _absent(listing: Listing, candidates: tuple[Candidate, ...], wanted: str, reference: Reference) -> NoChoice:
-    shown = reference.repository or listing.name
-    return NoChoice(f"{shown}: has no {wanted}", _hint_of(listing, candidates), candidates)
+def _absent(listing: Listing, candidates: tuple[Candidate, ...], wanted: str) -> NoChoice:
+    return NoChoice(f"{_repository_of(listing)}: has no {wanted}", _hint_of(listing, candidates), candidates)
 
 
-def _ambiguous(listing: Listing, found: tuple[Candidate, ...], reference: Reference) -> NoChoice:
+def _ambiguous(listing: Listing, found: tuple[Candidate, ...]) -> NoChoice:
     quantization = found[0].quantization
     what = f"{len(found)} models in {quantization}" if quantization else f"{len(found)} models"
-    return NoChoice(f"{reference.repository or listing.name}: has {what}", _hint_of(listing, found, by_path=True),
-                    found)  # fmt: skip
+    return NoChoice(f"{_repository_of(listing)}: has {what}", _hint_of(listing, found, by_path=True), found)
 
 
 def _nothing(listing: Listing, files: Sequence[RemoteFile]) -> NoChoice:
     roles = {file.role for file in files}
     kinds = {PROJECTOR: "projectors", ADAPTER: "adapters", DRAFT: "drafts", IMATRIX: "importance matrices"}
     only = [word for role, word in kinds.items() if role in roles]
-    foreign = (".bin", ".pt", ".pth", ".onnx", ".h5", ".ggml", ".mlx", ".llamafile")
-    others = sorted({file.path.rpartition(".")[2].lower() for file in files if file.path.lower().endswith(foreign)})
+    others = sorted({file.path.rpartition(".")[2].lower() for file in files
+                     if file.path.lower().endswith(_UNREADABLE)
+                     })  # fmt: skip
     if only:
         return NoChoice(f"{listing.name}: holds no model, only {' and '.join(only)}", "name the file that you want", ())
     if others:
@@ -508,12 +522,11 @@ def _nothing(listing: Listing, files: Sequence[RemoteFile]) -> NoChoice:
 def _no_such_file(listing: Listing, files: Sequence[RemoteFile], path: str) -> ValueProblem:
     candidates = _candidates(files)
     near = nearest(path, [file.path for file in files])
-    base = listing.name.removesuffix(f"/{path}")
     if near:
         hint = f"did you mean {' or '.join(near)}?"
     else:
         hint = _hint_of(listing, candidates, by_path=True) or "check the name"
-    return NoChoice(f"{base}: there is no file or folder {path} in the repository", hint, candidates)
+    return NoChoice(f"{_repository_of(listing)}: there is no file or folder {path} in the repository", hint, candidates)
 
 
 def _hint_of(listing: Listing, candidates: Sequence[Candidate], *, by_path: bool = False) -> str:
@@ -536,7 +549,7 @@ def _hint_of(listing: Listing, candidates: Sequence[Candidate], *, by_path: bool
     more = len(texts) - MOST_SHOWN
     shown = ", ".join(texts[:MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
     there = "there are" if len(texts) > 1 else "there is"
-    return f"{there} {shown}; write {{repository}}{names[0]}".replace("{repository}", _repository_of(listing))
+    return f"{there} {shown}; write {_repository_of(listing)}{names[0]}"
 
 
 def _repository_of(listing: Listing) -> str:

@@ -13,8 +13,10 @@ from contextlib import suppress
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.models import failures
 from ramalama_like.models.failures import Passing, plain_url
+from ramalama_like.models.file_names import check_path
 from ramalama_like.models.gguf import read_gguf, read_gguf_prefix
 from ramalama_like.models.ranges import Ranges, piece_size
+from ramalama_like.models.record_files import is_sha256
 from ramalama_like.models.resume import Resumed, Version, forget, read_state, url_sum, validator_of, write_state
 from ramalama_like.models.transfer import (
     UNKNOWN,
@@ -57,6 +59,9 @@ def fetch(client: Client, file: RemoteFile, store: Store, *, authorization: str 
 
     Raises AppError; what has come is then kept for the next try, unless it was wrong.
     """
+    check_path(file.path, plain_url(file.url))
+    if file.sha256 and not is_sha256(file.sha256):
+        raise failures.nonsense(file.url, "a sum that is no SHA-256")
     if file.sha256 and store.has_blob(file.sha256, file.size_bytes):
         return file.sha256, os.path.getsize(store.blob_path(file.sha256))
     job = _Job(client, file, authorization, connections, progress or _tell_nobody, verify_gguf)

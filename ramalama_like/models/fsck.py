@@ -49,7 +49,7 @@ def check_store(
     """
     records = store.records()
     findings = [
-        Finding(DAMAGED_RECORD, each.path, f"the entry {each.problem}", (each.name,), 0,
+        Finding(DAMAGED_RECORD, each.path, f"the entry {each.reason}", (each.name,), 0,
                 f"ramalama-like rm {_word(each.name)}")
         for each in records if isinstance(each, Damaged)
     ]  # fmt: skip

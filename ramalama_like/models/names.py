@@ -31,13 +31,16 @@ def is_sha256(text: object) -> bool:
 
 
 def nearest(name: str, names: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """The names that look most like one, whatever their case; none that look quite different."""
-    from difflib import get_close_matches
+    """The names that look most like one, whatever their case; none that look quite different, or much less alike."""
+    from difflib import SequenceMatcher, get_close_matches
 
     spelled: dict[str, str] = {}
     for known in names:
         spelled.setdefault(known.lower(), known)
-    return tuple(spelled[key] for key in get_close_matches(name.lower(), spelled, most, 0.6))
+    wanted = name.lower()
+    found = get_close_matches(wanted, spelled, most, 0.6)
+    likeness = [SequenceMatcher(None, key, wanted).ratio() for key in found]  # the best is the first
+    return tuple(spelled[key] for key, ratio in zip(found, likeness, strict=True) if ratio > likeness[0] - 0.2)
 
 
 def size_text(size_bytes: int) -> str:

@@ -59,7 +59,7 @@ class Damaged:
 
     name: str
     path: str
-    problem: str
+    reason: str
 
 
 @value
@@ -288,18 +288,18 @@ class Store:
         except FileNotFoundError:
             return None
         except OSError as error:
-            problem = error.strerror or "cannot be read"
+            reason = error.strerror or "cannot be read"
         except (ValueError, RecursionError):
-            problem = "is no JSON"
+            reason = "is no JSON"
         else:
             try:
                 record = record_from_plain(plain)
                 if self.record_path(record.name) == path:
                     return record
-                problem = "holds another name than its file has"
+                reason = "holds another name than its file has"
             except ValueError as error:
-                problem = str(error)
-        return Damaged(unquote_name(os.path.basename(path)[: -len(ENDING)]), path, problem)
+                reason = str(error)
+        return Damaged(unquote_name(os.path.basename(path)[: -len(ENDING)]), path, reason)
 
     def _read_many(self, paths: list[str]) -> list[Record | Damaged | None]:
         """As ``_read`` of each, three times as fast; nothing where any of them is not as it should be."""

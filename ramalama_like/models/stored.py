@@ -48,7 +48,8 @@ def model_of_record(reference: Reference, record: Record, store: Store, why: str
 def assemble(reference: Reference, files: Sequence[StoredFile], headers: Sequence[GgufHeader], why: str) -> Model:
     """The model made of files with paths. ``headers`` are those of its weights; empty where nobody has read them."""
     own_template = bool(headers and headers[0].text("tokenizer.chat_template"))
-    used, names = [], set()
+    used: list[ModelFile] = []
+    names: set[str] = set()
     for file in sorted(files, key=lambda file: USED.index(file.role)):
         if file.role == TEMPLATE and (own_template or any(other.role == TEMPLATE for other in used)):
             continue  # what the model brings along counts more

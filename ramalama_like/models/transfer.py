@@ -216,7 +216,7 @@ class Transfer:
         slot = None
         try:
             if span is None:
-                slot = self._slot()
+                slot = self._slot(worker)
                 if slot is None:
                     return
                 span = self._next_span(worker)
@@ -233,18 +233,27 @@ class Transfer:
             worker.close()
             if slot is not None:
                 slot.release()
-            with self._changed:
-                self._workers -= 1
-                self._changed.notify_all()
+            self._leave(worker)
 
-    def _slot(self) -> Semaphore | None:
+    def _slot(self, worker: _Worker) -> Semaphore | None:
         """Leave to open one more connection to the host; None where nothing is left to do when it comes."""
         slot = self._client.slots(split_url(self._url)[0].host)
         while not slot.acquire(timeout=0.25):
             with self._changed:
                 if self._stop.is_set() or not self._ranges.unclaimed_bytes:
+                    self._leave(worker)
                     return None
         return slot
+
+    def _leave(self, worker: _Worker, *, unless_last: bool = False) -> bool:
+        """Count a worker out. Whoever decides to go does so in the moment of deciding: one has to stay."""
+        with self._changed:
+            if worker.gone or (unless_last and self._workers == 1):
+                return worker.gone
+            worker.gone = True
+            self._workers -= 1
+            self._changed.notify_all()
+        return True
 
     def _next_span(self, worker: _Worker) -> Span | None:
         """What to fetch next; None when there is nothing left for this worker."""
@@ -261,6 +270,7 @@ class Transfer:
                     worker.began = self._client.clock()
                     return span
                 if not any(each.left for each in ranges.active):
+                    self._leave(worker)
                     return None
                 self._changed.wait(0.25)
             return None
@@ -306,8 +316,10 @@ class Transfer:
         if failure is None:
             worker.fails = 0
             return True
-        if taken or self._stop.is_set():
-            return False  # somebody faster goes on with it
+        if self._stop.is_set():
+            return False
+        if taken:  # somebody faster goes on with it
+            return not self._leave(worker, unless_last=True)
         if whole:
             raise failure  # no server that cannot send ranges could go on in the middle
         brought = span.position - before
@@ -318,12 +330,12 @@ class Transfer:
 
     def _try_again(self, worker: _Worker, failure: Passing) -> bool:
         worker.fails += 1
-        others = self._workers > 1
-        if failure.status in (429, 503) and not failure.wait_s and others:
-            return False  # perhaps there are too many of us
-        if worker.fails > self._client.retries or failure.wait_s > MOST_WAIT_S:
-            if others and failure.wait_s <= MOST_WAIT_S:
-                return False
+        if failure.wait_s > MOST_WAIT_S:
+            raise failure
+        too_many = failure.status in (429, 503) and not failure.wait_s  # perhaps of us
+        if (too_many or worker.fails > self._client.retries) and self._leave(worker, unless_last=True):
+            return False
+        if worker.fails > self._client.retries:
             raise failure
         host = split_url(self._url)[0].host
         if failure.wait_s:
@@ -457,6 +469,7 @@ class _Worker:
         self.began = 0.0  # with its span
         self.rate = 0.0  # bytes a second of its last span
         self.answer_s = 0.0  # that the last answer took to begin
+        self.gone = False
         self.fails = 0  # in succession, without bringing anything
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -78,11 +79,12 @@ class Page:
 class HubServer:
     """A server in threads of this process, on a port that the kernel chose."""
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
+    def __init__(self, host: str = "127.0.0.1", certificate: str = "") -> None:
         self.pages: dict[str, Page] = {}
         self.routes: list[tuple[str, Callable[[Seen], Reply]]] = []
         self.requests: list[Seen] = []
         self.most_at_once = 0  # requests that were being answered at the same time
+        self.tunnels: dict[str, int] = {}  # HOST:PORT that CONNECT asks for -> port on this machine
         self.connections = 0  # that were accepted
         self._busy = 0
         self._lock = threading.Lock()
@@ -116,7 +118,13 @@ class HubServer:
         self.server = Server((host, 0), Handler)
         self.port = self.server.server_address[1]
         self.netloc = f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
-        self.url = f"http://{self.netloc}"
+        self.url = f"http{'s' if certificate else ''}://{self.netloc}"
+        if certificate:  # a file that holds a key and its certificate
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            # The handshake is for the connection's own thread: one that hangs must not keep others waiting.
+            self.server.socket = context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False)  # fmt: skip
         self._thread = threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True)
 
     def __enter__(self) -> HubServer:
@@ -323,6 +331,14 @@ def refused_range(seen: Seen, reply: Reply) -> None:
         reply.headers.pop("Content-Range", None)
 
 
+def _pass_on(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while piece := source.recv(65536):
+            target.sendall(piece)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
 class _Handler(BaseHTTPRequestHandler):
     owner: HubServer
     protocol_version = "HTTP/1.1"
@@ -336,6 +352,25 @@ class _Handler(BaseHTTPRequestHandler):
             reply = self.owner.answer(seen)
             seen.status = reply.status
             self._send(seen, reply)
+
+    def do_CONNECT(self) -> None:
+        """As a proxy: pass bytes on in both directions."""
+        seen = Seen("CONNECT", self.path, {name.lower(): text for name, text in self.headers.items()})
+        port = self.owner.tunnels.get(self.path)
+        seen.status = 200 if port else 502
+        with self.owner._lock:
+            self.owner.requests.append(seen)
+        self.close_connection = True
+        if not port:
+            self.send_error(502)
+            return
+        self.send_response_only(200)
+        self.end_headers()
+        with socket.create_connection(("127.0.0.1", port)) as other:
+            back = threading.Thread(target=_pass_on, args=(other, self.connection), daemon=True)
+            back.start()
+            _pass_on(self.connection, other)
+            back.join()
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_any
 
