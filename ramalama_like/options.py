@@ -445,6 +445,10 @@ class Settings:
         "1d", "--older-than", kind="duration", on=("prune",), metavar="DURATION",
         help="Only what was last changed so long ago (30, 90s, 5m, 1h, 2d, 1w); 0 for all of it.",
     )  # fmt: skip
+    export_image: Setting[str] = option(
+        "", "--image", on=("export",), metavar="IMAGE",
+        help="Put this container image into the file too; auto: the one in which the model would be served here.",
+    )  # fmt: skip
     repair: Setting[bool] = option(
         False, "--repair", kind="flag", on=("fsck",), help="Remove what is damaged, so that the next pull fetches it."
     )
@@ -584,8 +588,8 @@ COMMANDS: Mapping[str, Command] = {
     "list": Command("List the models on this machine.", "", 0, 0, ("ls",)),
     "inspect": Command("Tell what a model's file says of itself.", "MODEL", 1, 1),
     "push": Command("Put a model into a registry.", "MODEL [TARGET]", 1, 2),
-    "login": Command("Keep credentials for a registry or for Hugging Face.", "[REGISTRY]", 0, 1),
-    "logout": Command("Forget the credentials for a registry.", "[REGISTRY]", 0, 1),
+    "login": Command("Keep the password for a registry, or a hub's token.", "[REGISTRY]", 0, 1),
+    "logout": Command("Forget the password for a registry.", "[REGISTRY]", 0, 1),
     "pull": Command("Fetch a model, or what is new of it.", "MODEL", 1, 1),
     "shortnames": Command("List the short names of models.", "", 0, 0),
     "rm": Command("Remove models from the store.", "[MODEL]...", 0, None),
@@ -593,6 +597,8 @@ COMMANDS: Mapping[str, Command] = {
     "prune": Command("Remove files of the store that no model uses.", "", 0, 0),
     "fsck": Command("Check that the store is sound.", "", 0, 0),
     "tag": Command("Give a model of the store another name.", "MODEL NAME", 2, 2),
+    "export": Command("Write a model into one file, for another machine.", "MODEL FILE", 2, 2),
+    "import": Command("Put a model from such a file into the store.", "FILE [NAME]", 1, 2),
     "fit": Command("Tell how much memory a model needs, and whether it fits.", "MODEL", 1, 1),
     "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
     "ps": Command("List this program's containers.", "", 0, 0, ("containers",)),

@@ -9,22 +9,24 @@ from pathlib import Path
 
 import pytest
 from harness import HOSTS, Recorder, Result, run_cli
+from store_worker import fetch, pull
 
+from ramalama_like.models.portable import export_model
 from ramalama_like.models.store import Store
 from ramalama_like.options import COMMANDS
-from ramalama_like.record import Record
 
 Install = Callable[..., Recorder]
 PODMAN_PS = json.dumps([{"Names": ["mine"], "Id": "abc", "Image": "i", "State": "running", "Labels": {}}])
 WORDS = {"run": "demo", "serve": "demo", "bench": "demo", "perplexity": "demo", "stop": "mine", "logs": "mine",
-         "chat": "hello", "explain": "version", "fit": "demo", "benchmarks show": "0a1b", "pull": "demo",
-         "inspect": "demo", "push": "demo oci://localhost/x", "login": "localhost", "logout": "localhost",
-         "rm": "--ignore nothing", "tag": "hf://o/m other/m"}  # fmt: skip
+         "chat": "hello", "explain": "version", "fit": "demo", "benchmarks show": "0a1b",
+         "rm": "hf://a/b", "prune": "--older-than 0", "tag": "hf://a/b hf://a/c", "export": "hf://a/b a.tar",
+         "import": "a.tar", "pull": "demo", "inspect": "demo", "push": "demo oci://localhost/x",
+         "login": "localhost", "logout": "localhost"}  # fmt: skip
 # Their dry run is the command itself.
 SILENT = ("info", "config show", "version", "help", "explain", "fit", "benchmarks list", "benchmarks show",
-          "benchmarks compare", "shortnames", "list", "inspect", "df", "fsck")  # fmt: skip
-# They start no program and touch no file that could be shown as a line.
-LINELESS = ("pull", "push", "login", "logout", "rm", "prune")
+          "benchmarks compare", "df", "fsck", "shortnames", "list", "inspect")  # fmt: skip
+# What they do is said in no program's words, so there is no line.
+LINELESS = ("pull", "push", "login", "logout")
 
 WORDS |= {"push": "demo 127.0.0.1:1/x", "login": "127.0.0.1:1", "logout": "127.0.0.1:1"}
 SILENT += ("push", "login", "logout")  # no program is started
@@ -43,9 +45,15 @@ def test_every_command_is_explained_by_its_own_dry_run(
     name: str, fake_engine: Install, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_engine("podman-5.4", output=PODMAN_PS)
-    if name == "tag":
-        monkeypatch.setenv("RAMALAMA_STORE", f"{world}/store")
-        Store(f"{world}/store").write_record(Record("hf://o/m", (), 0.0))
+    monkeypatch.setenv("RAMALAMA_STORE", str(world / "store"))
+    store = Store(str(world / "store"))
+    pull(store, "hf://a/b", [1])
+    monkeypatch.chdir(world)
+    record = store.find_record("hf://a/b")
+    assert record
+    export_model(store, record, "a.tar")
+    with store.adopting():
+        fetch(store, 2)  # for prune
     explained = run_cli("explain", *line(name))
     assert (explained.code, explained.err, explained.out != "") == (0, "", True)
     if name not in SILENT:

@@ -15,14 +15,15 @@ import pytest
 from harness import ENGINES, HOSTS, PROGRAM, Recorder, Result, error_text, language_model, run_cli, snapshot
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from store_worker import SUMS, fetch, pull
 
 from ramalama_like import pipeline
 from ramalama_like.cli.parse import parse_argv
 from ramalama_like.facts import HostFacts, facts_from_plain, facts_to_plain
+from ramalama_like.models.portable import export_model
 from ramalama_like.models.store import Store
 from ramalama_like.options import BACKENDS, COMMANDS, options_of
 from ramalama_like.probe import probe
-from ramalama_like.record import Record
 from ramalama_like.render.argv import render_steps
 from ramalama_like.value import replace
 
@@ -202,6 +203,7 @@ def files(world: Path) -> dict[str, str]:
         "AUTH": f"{world}/auth.json",
         "LOGFILE": f"{world}/server.log",
         "STORE": f"{world}/store",
+        "ARCHIVE": f"{world}/archive.tar",
     }
 
 
@@ -430,6 +432,13 @@ DRY_LINES = {
     "explain": ["explain", "ps"],
     "config show": ["config", "show"],
     "benchmarks list": ["benchmarks", "list"],
+    "rm": ["rm", "hf://a/b", "--store", "STORE"],
+    "df": ["df", "--store", "STORE"],
+    "prune": ["prune", "--older-than", "0", "--store", "STORE"],
+    "fsck": ["fsck", "--repair", "--store", "STORE"],
+    "tag": ["tag", "hf://a/b", "hf://a/c", "--store", "STORE"],
+    "export": ["export", "hf://a/b", "new.tar", "--store", "STORE"],
+    "import": ["import", "ARCHIVE", "--store", "STORE"],
     "version": ["version"],
     "help": ["help"],
     "pull": ["pull", "demo"],
@@ -439,14 +448,9 @@ DRY_LINES = {
     "push": ["push", "MODEL", "oci://localhost/x"],
     "login": ["login", "localhost"],
     "logout": ["logout", "localhost"],
-    "rm": ["rm", "--ignore", "hf://o/m"],
-    "df": ["df"],
-    "prune": ["prune"],
-    "fsck": ["fsck"],
-    "tag": ["tag", "hf://o/m", "hf://o/other"],
 }
 # They start no program: their dry run has no line, and tells what would be done.
-LINELESS = ("pull", "push", "login", "logout", "rm", "prune", "fsck")
+LINELESS = ("pull", "push", "login", "logout")
 PODMAN_PS = json.dumps([{"Names": ["mine"], "Id": "abc", "Image": "i", "State": "running", "Labels": {}}])
 DOCKER_PS = json.dumps({"Names": "mine", "ID": "abc", "Image": "i", "State": "running", "Labels": "ai.ramalama="})
 
@@ -459,27 +463,27 @@ def test_every_command_has_a_dry_line() -> None:
 @pytest.mark.parametrize("engine", ["podman-4.9", "docker-28"])
 @pytest.mark.parametrize("name", DRY_LINES)
 def test_a_dry_run_changes_nothing(
-    name: str,
-    engine: str,
-    form: str,
-    fake_engine: Install,
-    files: dict[str, str],
-    world: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, engine: str, form: str, fake_engine: Install, files: dict[str, str], world: Path
 ) -> None:
     recorder = fake_engine(engine, output=PODMAN_PS if engine.startswith("podman") else DOCKER_PS)
     (world / "home" / ".cache" / "ramalama-like").mkdir(parents=True)
     (world / "home" / ".config").mkdir()
+    store = Store(files["STORE"])
+    pull(store, "hf://a/b", [1])
+    with store.adopting():
+        fetch(store, 2)  # for prune
+    record = store.find_record("hf://a/b")
+    assert record
+    export_model(store, record, files["ARCHIVE"])
+    Path(store.blob_path(SUMS[1])).unlink()
+    Path(store.blob_path(SUMS[1])).write_text("spoilt")  # for fsck
     words = [files.get(word, word) for part in DRY_LINES[name] for word in part.split()]
-    if name == "tag":
-        monkeypatch.setenv("RAMALAMA_STORE", f"{world}/store")
-        Store(f"{world}/store").write_record(Record("hf://o/m", (), 0.0))
     watched = [world / below for below in ("home", "tmp", "run", "models", "store", "system")]
-    store = ["/var/lib/ramalama"] if os.getuid() == 0 else []
-    before = snapshot(*watched, *store)
+    system = ["/var/lib/ramalama"] if os.getuid() == 0 else []
+    before = snapshot(*watched, *system)
     result = run_cli(form, *words) if name != "explain serve" else run_cli(words[0], *words[1:], form)
     assert (result.code, result.out != "") == (0, form == "--dryrun=json" or name not in LINELESS)
-    assert snapshot(*watched, *store) == before
+    assert snapshot(*watched, *system) == before
     assert [call[1] for call in recorder.take() if call[1] != "ps"] == []
     if name in STARTERS:
         assert result.err == ("" if name != "run" or recorder.kind == "docker" else (
