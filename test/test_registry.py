@@ -282,6 +282,22 @@ def test_an_upload_that_is_cut_goes_on_where_it_was(fake: FakeRegistry, client: 
     assert sent == [whole, whole - 100, left, left]
 
 
+def test_a_token_that_runs_out_before_an_upload_is_renewed(fake: FakeRegistry, client: Client, tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(BIG)
+    fake.users, fake.forgetful = {"anna": "sesame"}, True
+    pieces = Pieces([str(tmp_path / "big")])
+    digest = pieces.digest()
+    assert put_blob(ask(fake, client, actions="pull,push", credentials=ANNA), pieces, digest)
+    pieces.close()
+    assert fake.blobs[digest] == BIG
+    assert [one.status for one in fake.hub.requests if one.method == "PATCH"] == [401, 202]
+
+
+def test_where_the_api_of_a_registry_is(client: Client) -> None:
+    for place, base in {"docker.io": "https://registry-1.docker.io", "quay.io": "https://quay.io"}.items():
+        assert Registry(client, Access(), place, "a/b").base == base
+
+
 def test_an_upload_of_which_nothing_arrived_begins_anew(fake: FakeRegistry, client: Client) -> None:
     pieces = Pieces([BIG])
     fake.cuts = [0, 1]

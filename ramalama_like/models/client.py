@@ -210,7 +210,9 @@ class Client:
         authorization = authorization or password_in(url)
         authorized = bool(authorization)
         renewed = False
+        begin = _place_of(body)
         for _ in range(MOST_REDIRECTS + 1):
+            _go_to(body, begin)  # what was refused or redirected has been read nevertheless
             origin, target = split_url(url)
             mine = dict(headers)
             if origin != first:
@@ -263,15 +265,14 @@ class Client:
         from http.client import HTTPException
 
         proxy = self._connector.proxy_for(origin.scheme, origin.host, origin.port)
-        begin = body.tell() if not isinstance(body, bytes) and body.seekable() else -1
+        begin = _place_of(body)
         while True:
             link = self._take(origin)
             used = link is not None
             if link is None:
                 link = self._connect(origin, proxy, url)
             try:
-                if begin >= 0 and not isinstance(body, bytes):
-                    body.seek(begin)
+                _go_to(body, begin)
                 _send(link, method, url, origin, target, headers, body, proxy)
                 response = link.getresponse()
             except (OSError, HTTPException, ValueError) as error:
@@ -452,6 +453,16 @@ def password_in(url: str) -> str:
     if "@" not in url.partition("://")[2].partition("/")[0]:
         return ""
     return basic_password(url)
+
+
+def _place_of(body: bytes | BinaryIO) -> int:
+    """Where a body begins that can be read again; -1 for others."""
+    return body.tell() if not isinstance(body, bytes) and body.seekable() else -1
+
+
+def _go_to(body: bytes | BinaryIO, place: int) -> None:
+    if place >= 0 and not isinstance(body, bytes):
+        body.seek(place)
 
 
 def _send(link: HTTPConnection, method: str, url: str, origin: Origin, target: str, headers: Mapping[str, str],

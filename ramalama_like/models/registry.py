@@ -322,12 +322,12 @@ class Registry:
         tags = self.tags()
         if not tags:
             near = get_close_matches(self.repository, self._repositories(), 3)
-            return ValueProblem(f"{self.name}: {self.host} has no repository of this name (HTTP 404)",
+            return ValueProblem(f"{self.name}: {self.host} has no {_what(wanted)} of this name (HTTP 404)",
                                 f"did you mean {' or '.join(near)}?" if near else "check the name")  # fmt: skip
         near = get_close_matches(wanted, tags, 3, 0.5)
         more = f" and {len(tags) - 5} more" if len(tags) > 5 else ""
         hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(tags[:5])}{more}"
-        return ValueProblem(f"{self.name}: it has no {'manifest' if is_digest(wanted) else 'tag'} {wanted} (HTTP 404)",
+        return ValueProblem(f"{self.name}: it has no {_what(wanted)} (HTTP 404)",
                             hint)  # fmt: skip
 
 
@@ -353,6 +353,10 @@ def digest_of(body: bytes) -> str:
     from hashlib import sha256
 
     return f"sha256:{sha256(body).hexdigest()}"
+
+
+def _what(wanted: str) -> str:
+    return f"{'manifest' if is_digest(wanted) else 'tag'} {wanted}"
 
 
 def host_alone(place: str) -> str:

@@ -353,7 +353,7 @@ def test_what_is_not_there_is_named_with_what_is(registry: RealRegistry, client:
         ("names/nearby:other", "it has no tag other (HTTP 404)", "it has q4"),
         (
             "names/nearly:q4",
-            f"{registry.place} has no repository of this name (HTTP 404)",
+            f"{registry.place} has no tag q4 of this name (HTTP 404)",
             "did you mean names/nearby?",
         ),
     ]:
