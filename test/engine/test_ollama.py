@@ -20,7 +20,9 @@ TOOL = {"type": "function", "function": {"name": "f", "description": "d", "param
     "type": "object", "properties": {"a": {"type": "string", "enum": ["x"]}}}}}  # fmt: skip
 PARTS = """{{ range .Tools }}{{ .Function.Name }}(
 {{- range $n, $p := .Function.Parameters.Properties }}{{ $n }}: {{ $p.Type }}
-{{- if $p.Enum }} {{ json $p.Enum }}{{ end }}{{ end }}) {{ .Function.Description }} {{ . }}{{ end }}{{ $x := "1" }}{{ range $i, $m := .Messages }}
+{{- if $p.Enum }} {{ json $p.Enum }}{{ end }}
+{{- end }}) {{ .Function.Description }} {{ . }}{{ end }}{{ $x := "1" }}
+{{- range $i, $m := .Messages }}
 {{- if eq $i 2 }}{{ break }}{{ end }}{{ $x = .Role }}{{ printf "%d: %s" $i $x }} {{ len .Content }};{{ end -}}
 {{ with .System }}[{{ . }}]{{ else }}none{{ end }}"""
 
