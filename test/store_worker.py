@@ -1,7 +1,10 @@
 """Processes that work in a store until they are killed.
 
     python store_worker.py STORE SEED     until somebody kills it
-    python store_worker.py STORE @N       kills itself right before its Nth change of the disk
+    python store_worker.py FOLDER @       a child for each N, which kills itself right before its Nth change of the disk
+                                          in the store FOLDER/N, until one comes to its end
+
+    python store_worker.py STORE SEED HUB with a hub from which files are fetched as the program does it
 
 The first pulls (from memory, as ``models.pull`` does: what is there already is not fetched again), removes, tags,
 prunes and goes on with unfinished downloads, at random but always the same for one seed. It prints a line after each
@@ -11,6 +14,7 @@ step.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import random
 import sys
@@ -20,15 +24,25 @@ from ramalama_like.models.locks import Busy
 from ramalama_like.models.store import Store
 from ramalama_like.record import Record, StoredFile
 
+KEPT = "hf://kept/model"
 NAMES = [f"hf://Owner/model-{number}:Q4_K_M" for number in range(5)]
 CONTENTS = [bytes([number]) * (1000 + number * 5000) for number in range(6)]
+HUB = sys.argv[3] if __name__ == "__main__" and len(sys.argv) > 3 else ""
 SUMS = [hashlib.sha256(content).hexdigest() for content in CONTENTS]
 
 
 def fetch(store: Store, number: int, piece: int = 4096) -> StoredFile:
     """Have one file in the store, going on where an earlier try ended; the caller is adopting."""
     content, sha256 = CONTENTS[number], SUMS[number]
-    if not store.has_blob(sha256, len(content)):
+    if HUB:
+        from ramalama_like.listing import RemoteFile
+        from ramalama_like.models import download
+        from ramalama_like.models.client import Client
+
+        with Client(retries=9) as client:
+            download.fetch(client, RemoteFile(f"part-{number}.gguf", f"{HUB}/{number}", len(content), sha256), store,
+                           connections=3, verify_gguf=False)  # fmt: skip
+    elif not store.has_blob(sha256, len(content)):
         with store.partial(sha256, waiting=lambda: None) as partial:
             if not store.has_blob(sha256, len(content)):  # somebody else may have fetched it meanwhile
                 with open(partial.data_path, "ab") as file:
@@ -85,25 +99,37 @@ def scenario(store: Store) -> None:
     pull(store, NAMES[3], [5])
 
 
+def until(number: int, store: Store) -> None:
+    """Do the scenario, but die right before the change of this number."""
+    left = number
+
+    def count(event: str, _: object) -> None:
+        nonlocal left
+        if event in CHANGES:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), 9)
+
+    sys.addaudithook(count)
+    scenario(store)
+
+
 def main() -> None:
-    store = Store(sys.argv[1])
-    if sys.argv[2].startswith("@"):
-        left = int(sys.argv[2][1:])
-
-        def count(event: str, _: object) -> None:
-            nonlocal left
-            if event in CHANGES:
-                left -= 1
-                if left == 0:
-                    os.kill(os.getpid(), 9)
-
-        sys.addaudithook(count)
-        scenario(store)
-        os.write(1, b"done\n")
-        return
-    chance = random.Random(sys.argv[2])
-    while True:
-        os.write(1, f"{step(store, chance)}\n".encode())
+    if sys.argv[2] != "@":
+        store, chance = Store(sys.argv[1]), random.Random(sys.argv[2])
+        while True:
+            os.write(1, f"{step(store, chance)}\n".encode())
+    for number in itertools.count(1):
+        store = Store(f"{sys.argv[1]}/{number}")
+        pull(store, KEPT, [0, 2, 4])
+        child = os.fork()
+        if child == 0:
+            until(number, store)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        os.write(1, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        if status == 0:
+            break
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import random
@@ -12,15 +11,17 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from harness import ROOT, TEST, short_folder, snapshot
+from hubs.server import HubServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
-from store_worker import CONTENTS, NAMES, SUMS, fetch, pull, scenario
+from store_worker import CONTENTS, KEPT, NAMES, SUMS, fetch, pull, scenario
 
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.models.fsck import check_store, repair_store
@@ -287,6 +288,17 @@ def test_old_downloads_are_pruned(store: Store) -> None:
     assert (removed.kind, os.path.exists(removed.path)) == ("partial", False)
 
 
+def test_notes_beside_downloads_are_no_fault(store: Store) -> None:
+    """They only go with time."""
+    pull(store, NAMES[0], [1])
+    note = Path(store.folder, "partial", "url-x.done")
+    note.mkdir()
+    (note / "state.json").write_text("{}")
+    assert check_store(store) == store.prune(3600) == []
+    assert [(each.kind, each.path) for each in store.prune(0)] == [("note", str(note))]
+    assert not note.exists()
+
+
 def test_whoever_waits_for_a_download_is_asked_whether_to_go_on(store: Store) -> None:
     asked = []
 
@@ -376,9 +388,9 @@ def test_fsck_finds_and_repairs(store: Store) -> None:
 # Accidents.
 
 
-def worker(store: Store, word: str) -> subprocess.Popen[bytes]:
+def worker(store: Store, *words: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{TEST}"}
-    return subprocess.Popen([sys.executable, str(TEST / "store_worker.py"), store.root, word], env=environment,
+    return subprocess.Popen([sys.executable, str(TEST / "store_worker.py"), store.root, *words], env=environment,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
 
 
@@ -388,25 +400,31 @@ def check_sound(store: Store) -> None:
     assert all(isinstance(each, Record) and store.is_complete(each) for each in store.records())
 
 
-def test_killed_at_100_random_moments_two_at_once(store: Store) -> None:
+@pytest.mark.parametrize("source", ["memory", "hub"])
+def test_killed_at_100_random_moments_two_at_once(source: str, store: Store) -> None:
     """SIGKILL in the middle of pulls, removals, tags and prunes. A model that nobody removes shares all of its files
     with those that come and go, and is whole every time."""
     chance = random.Random(4)
-    pull(store, "hf://kept/model", [0, 2, 4])
+    pull(store, KEPT, [0, 2, 4])
     seen: set[str] = set()
-    for round_number in range(50):
-        workers = [worker(store, f"{round_number}.{side}") for side in range(2)]
-        for process in workers:
-            assert process.stdout and process.stdout.readline()  # it works now
-        for process in workers:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(chance.random() * 0.03)  # a random moment
-            process.send_signal(signal.SIGKILL)
-            out, err = process.communicate()
-            assert (process.returncode, err) == (-signal.SIGKILL, b"")
-            seen.update(out.decode().split())
-        check_sound(store)
-        assert store.find_record("hf://kept/model")
+    with HubServer() as hub:
+        for number, content in enumerate(CONTENTS):
+            hub.put(f"/{number}", content)
+        for round_number in range(50):
+            from_hub = (hub.url,) if source == "hub" else ()
+            workers = [worker(store, f"{round_number}.{side}", *from_hub) for side in range(2)]
+            for process in workers:
+                assert process.stdout and process.stdout.readline()  # it works now
+            for process in workers:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(chance.random() * 0.05)  # a random moment
+                process.send_signal(signal.SIGKILL)
+                out, err = process.communicate()
+                assert (process.returncode, err) == (-signal.SIGKILL, b"")
+                seen.update(out.decode().split())
+            check_sound(store)
+            assert store.find_record(KEPT)
+        assert (hub.count("/1") > 0) == (source == "hub")
     assert seen >= {"pull", "remove", "tag", "prune"}
     for name in NAMES:
         pull(store, name, [1, 3, 5])  # the next pull completes
@@ -415,23 +433,28 @@ def test_killed_at_100_random_moments_two_at_once(store: Store) -> None:
     assert blobs(store) == sorted(SUMS)
 
 
-def test_killed_before_every_change_of_the_disk(world: Path) -> None:
+@pytest.fixture
+def fast_folder() -> Iterator[str]:
+    """A folder in memory where there is one: thousands of files are written, each of them down to the disk."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        yield folder
+
+
+def test_killed_before_every_change_of_the_disk(fast_folder: str) -> None:
     """Wherever it happens, nothing is lost, and the same work done again ends as it does undisturbed."""
-    for number in itertools.count(1):
-        store = Store(str(world / f"store-{number}"))
-        pull(store, "hf://kept/model", [0, 2, 4])
-        process = worker(store, f"@{number}")
-        out, err = process.communicate()
-        assert err == b""
+    process = worker(Store(fast_folder), "@")
+    out, err = process.communicate()
+    ends = out.decode().split()
+    assert (err, set(ends), ends.count("0"), ends[-1]) == (b"", {"-9", "0"}, 1, "0")
+    assert len(ends) > 100
+    for number in range(1, len(ends) + 1):
+        store = Store(f"{fast_folder}/{number}")
         check_sound(store)
-        assert store.find_record("hf://kept/model")
+        assert store.find_record(KEPT)
         scenario(store)
         store.prune(0)
         assert check_store(store) == []
-        assert (names(store), blobs(store)) == ([NAMES[3], "hf://kept/model"], sorted(SUMS[n] for n in (0, 2, 4, 5)))
-        if out == b"done\n":
-            break
-    assert number > 50
+        assert (names(store), blobs(store)) == ([NAMES[3], KEPT], sorted(SUMS[n] for n in (0, 2, 4, 5)))
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def check_store(
                                     f"ramalama-like pull {_word(names[0])}"))  # fmt: skip
     findings += _blobs(store, wanted, contents, progress)
     findings += [Finding(STRAY, each.path, each.why, (), each.size_bytes, "ramalama-like prune --older-than 0")
-                 for each in store.find_unused(0)]  # fmt: skip
+                 for each in store.find_unused(0) if each.kind != "note"]  # fmt: skip
     return sorted(findings, key=lambda finding: (not finding.is_wrong, finding.path, finding.text))
 
 

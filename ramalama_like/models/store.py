@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 FOLDER = "ramalama-like"
 BLOB = "sha256-"
+NOTE = ".done"  # ends the names of folders in partial/ that only remember something
 PATIENCE_S = 60.0  # for those who hold the store's lock, which takes milliseconds
 LARGEST_RECORD = 16 << 20  # bytes; real ones have hundreds
 
@@ -66,7 +67,7 @@ class Damaged:
 class Removable:
     """A file or folder that nobody needs: what it is, where, and how many bytes go with it."""
 
-    kind: str  # blob, partial, unfinished, pin
+    kind: str  # blob, partial, note, unfinished, pin, record
     path: str
     size_bytes: int
     why: str
@@ -261,7 +262,7 @@ class Store:
             removed = []
             for each in self._unused(older_than_s, self.records()):
                 try:
-                    if each.kind == "partial":
+                    if each.kind in ("partial", "note"):
                         with FileLock(f"{each.path}/lock"):
                             _remove_partial(each.path)
                     elif not remove_file(each.path):
@@ -378,7 +379,10 @@ class Store:
             statuses = [status for member in ("", "/data", "/state.json") if (status := _status(path + member))]
             if statuses and max(s.st_mtime for s in statuses) <= latest and not is_locked(f"{path}/lock"):
                 size = sum(status.st_size for status in statuses[1:])
-                found.append(Removable("partial", path, size, "nobody goes on with this download"))
+                # Downloads without a published sum leave a note, so that a finished file is known again.
+                is_note = name.endswith(NOTE)
+                why = "remembers a download that has ended" if is_note else "nobody goes on with this download"
+                found.append(Removable("note" if is_note else "partial", path, size, why))
         for name in sorted(_listed(f"{self.folder}/refs")):
             # The store's lock is held while one is written, so whoever left this was killed.
             path = f"{self.folder}/refs/{name}"

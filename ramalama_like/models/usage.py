@@ -53,7 +53,7 @@ def find_usage(store: Store) -> Usage:
     unused = store.find_unused(0)
     return Usage(
         store.folder, tuple(models), sum(sizes.values()), sum(in_place.values()),
-        sum(each.size_bytes for each in unused if each.kind != "partial"),
+        sum(each.size_bytes for each in unused if each.kind not in ("partial", "note")),
         sum(each.size_bytes for each in unused if each.kind == "partial"), _disk_free(store.folder),
     )  # fmt: skip
 
