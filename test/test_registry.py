@@ -293,6 +293,18 @@ def test_a_token_that_runs_out_before_an_upload_is_renewed(fake: FakeRegistry, c
     assert [one.status for one in fake.hub.requests if one.method == "PATCH"] == [401, 202]
 
 
+def test_a_registry_without_tls(fake: FakeRegistry, client: Client) -> None:
+    """On this machine it is taken as it is; elsewhere the hint says what it takes."""
+    for access in (Access(), Access(verify=False)):
+        remote = Registry(client, access, fake.place, "a")
+        assert remote.base == fake.hub.url
+    remote.use_base(fake.hub.url.replace("http://", "https://"))
+    with pytest.raises(AppError) as caught:
+        remote.manifest("v1")
+    assert caught.value.message.partition(": ")[2].startswith(f"{fake.place} does not speak TLS as it should (")
+    assert (caught.value.hint, caught.value.exit_code) == ("trust whoever answers with --tls-verify=false", 5)
+
+
 def test_where_the_api_of_a_registry_is(client: Client) -> None:
     for place, base in {"docker.io": "https://registry-1.docker.io", "quay.io": "https://quay.io"}.items():
         assert Registry(client, Access(), place, "a/b").base == base

@@ -263,7 +263,11 @@ def test_user_and_password_and_a_certificate_of_ones_own(guarded: RealRegistry, 
     trusting = {"SSL_CERT_FILE": certificate}
     with Client(retries=0) as client, pytest.raises(AppError) as caught:
         find(f"{place}/x", client, access)
-    assert "certificate" in caught.value.message and caught.value.exit_code == 5
+    assert (caught.value.message, caught.value.hint, caught.value.exit_code) == (
+        f"https://{place}/v2/: the certificate of {place} is refused: self-signed certificate",
+        "check the clock; name its authority in SSL_CERT_FILE, or trust whoever answers with --tls-verify=false",
+        5,
+    )
     with Client(variables=trusting) as client:
         with pytest.raises(AppError) as caught:
             find(f"{place}/x", client, access)
