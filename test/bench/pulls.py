@@ -71,8 +71,8 @@ def ours(size: int, rate: int = 0) -> float:
 
 def ours_peak_mb() -> float:
     """The most memory that our download takes."""
-    done = subprocess.run([sys.executable, HERE / "pull.py", served(FAST, 0), clean()], check=True, stdout=subprocess.PIPE,
-                          env=ENVIRONMENT)  # fmt: skip
+    argv = [sys.executable, HERE / "pull.py", served(FAST, 0), clean()]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, env=ENVIRONMENT)
     return float(done.stdout)
 
 
