@@ -410,7 +410,8 @@ def _complete(listing: Listing, files: Sequence[RemoteFile], found: Candidate, c
     name = found.quantization or found.files[0].path
     others = tuple(candidate for candidate in candidates if candidate.usable)
     if found.pieces:
-        raise NoChoice(f"{_repository_of(listing)}: {name} is cut into {len(found.files)} pieces that have to be joined first",
+        what = f"{name} is cut into {len(found.files)} pieces that have to be joined first"
+        raise NoChoice(f"{_repository_of(listing)}: {what}",
                        _hint_of(listing, others) or f"fetch the pieces by their names, such as {found.files[0].path}",
                        others)  # fmt: skip
     if found.missing:
