@@ -527,3 +527,84 @@ def test_an_image_shows_its_files_when_it_is_unpacked(hubs: Hubs, fake_engine: I
     asked = hubs.requests()
     assert recorder.shell(run_cli("--dryrun", "serve", name).out) == [run]
     assert hubs.requests() == asked
+
+
+# Choosing on a terminal.
+
+
+def test_a_person_may_choose(hubs: Hubs, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["9", "two", "2"])
+    monkeypatch.setattr("ramalama_like.ui.is_terminal", lambda _: True)
+    monkeypatch.setattr("ramalama_like.ui.ask", lambda prompt: next(answers))
+    pulled = run_cli("pull", "hf://o/double:Q4_0")
+    assert pulled.code == 0, pulled.err
+    size = size_text(len(model_bytes(3)))
+    assert pulled.err.splitlines()[:3] == [
+        "hf://o/double: has 2 models in Q4_0", f"  1  Q4_0           {size}  a-Q4_0.gguf",
+        f"  2  Q4_0           {size}  b-Q4_0.gguf",
+    ]  # fmt: skip
+    (record,) = Store(str(hubs.store)).records()
+    assert record.name == "hf://o/double/b-Q4_0.gguf"
+
+
+@pytest.mark.parametrize("answer", ["q", "", " QUIT "])
+def test_a_person_may_leave(answer: str, hubs: Hubs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ramalama_like.ui.is_terminal", lambda _: True)
+    monkeypatch.setattr("ramalama_like.ui.ask", lambda prompt: answer)
+    pulled = run_cli("pull", "hf://o/double")
+    assert (pulled.code, pulled.err.splitlines()[-1]) == (130, "Error: nothing was chosen")
+    assert not hubs.store.exists()
+
+
+# The default transport.
+
+
+def test_the_configured_transport_is_asked(hubs: Hubs, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_cli("pull", "tiny:latest").code == 22
+    monkeypatch.setenv("RAMALAMA_TRANSPORT", "ollama")
+    assert run_cli("pull", "tiny:latest").code == 0
+    (record,) = Store(str(hubs.store)).records()
+    assert record.name == "ollama://tiny:latest"
+    assert run_cli("pull", "short").code == 0, "a short name comes first"
+
+
+# What is told about what is here.
+
+
+def test_list_and_inspect_know_what_was_pulled(hubs: Hubs) -> None:
+    run_cli("pull", "hf://o/m:Q8_0")
+    listed = json.loads(run_cli("list", "--json").out)
+    size = len(hubs.files["m-Q8_0.gguf"]) + len(hubs.files["mmproj-m-f16.gguf"])
+    assert [(row["shortname"], row["name"], row["size"]) for row in listed] == [("short", "hf://o/m:Q8_0", size)]
+    shown = json.loads(run_cli("inspect", "--json", "short").out)
+    assert (shown["Name"], shown["Path"], shown["Registry"]) == (
+        "hf://o/m:Q8_0", hubs.blob("m-Q8_0.gguf"), "huggingface",
+    )  # fmt: skip
+    absent = run_cli("inspect", "hf://o/m")
+    hint = "fetch it: ramalama-like pull hf://o/m"
+    assert absent == Result(22, "", error_text("hf://o/m: is not on this machine", hint))
+
+
+def test_a_model_whose_file_is_lost_is_pulled_again(hubs: Hubs, fake_engine: Install) -> None:
+    fake_engine("podman-5.4")
+    run_cli("pull", "hf://o/m")
+    os.unlink(hubs.blob("mmproj-m-f16.gguf"))
+    assert run_cli("--dryrun", "serve", "hf://o/m").err.startswith("Note: hf://o/m would be pulled first (")
+    assert run_cli("pull", "hf://o/m").err.splitlines()[0] == "m-Q4_K_M.gguf: is here already"
+    assert os.path.exists(hubs.blob("mmproj-m-f16.gguf"))
+
+
+def test_without_a_container_files_are_used_by_their_paths(
+    hubs: Hubs, fake_engine: Install, monkeypatch: pytest.MonkeyPatch, world: Path
+) -> None:
+    recorder = Recorder.install(world / "native", "llama-server")
+    monkeypatch.setenv("PATH", recorder.path)
+    (shown,) = run_cli("--dryrun", "--nocontainer", "serve", "ollama://tiny").out.splitlines()
+    words = shlex.split(shown)
+    run_cli("pull", "ollama://tiny")
+    assert Path(words[words.index("--model") + 1]).read_bytes() == model_bytes(5)
+    assert "{{" in Path(words[words.index("--chat-template-file") + 1]).read_text()
+    said = "hf://o/m:Q5_K_M: is in parts, which the store can give to a container only"
+    assert run_cli("--dryrun", "--nocontainer", "serve", "hf://o/m:Q5_K_M") == Result(
+        22, "", error_text(said, "use an engine, or give the path of the first part")
+    )

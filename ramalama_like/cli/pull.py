@@ -98,8 +98,11 @@ def _fetch(reference: Reference, lookup: Lookup, asked: Settings) -> Pulled:
         usable = tuple(candidate for candidate in problem.candidates if candidate.usable)
         if not usable or not (ui.is_terminal(0) and ui.is_terminal(2)):
             raise
-        chosen = _ask(problem, usable, reference)
-        return pull_model(chosen, lookup, progress, verify=asked.verify.value)
+        reference = _ask(problem, usable, reference)
+    finally:
+        progress.stop()
+    try:
+        return pull_model(reference, lookup, progress, verify=asked.verify.value)
     finally:
         progress.stop()
 

@@ -7,7 +7,6 @@ the bytes come, ``ranges.py`` for which come when, ``resume.py`` for what is rem
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 
 from ramalama_like.errors import AppError, ValueProblem
@@ -121,11 +120,14 @@ class _Job:
 
     def run(self, partial: Unfinished) -> tuple[str, Version]:
         """Have the whole file, verified, at the partial's ``data_path``."""
+        done = False  # sys.exc_info() would also tell of what a caller is handling
         try:
-            return self._try_until_done(partial)
+            found = self._try_until_done(partial)
+            done = True
         finally:
-            if not os.path.exists(partial.state_path) and sys.exc_info()[1] is not None:
+            if not done and not os.path.exists(partial.state_path):
                 forget(partial.data_path)  # nobody could go on with it
+        return found
 
     def _try_until_done(self, partial: Unfinished) -> tuple[str, Version]:
         ranged, changes, failed = True, 0, 0
