@@ -258,8 +258,8 @@ def test_an_index_leads_to_the_image_for_this_machine(
 
 def test_a_blob_is_sent_once(fake: FakeRegistry, client: Client) -> None:
     registry = ask(fake, client, actions="pull,push")
-    for body in (b"", b"x", BIG):
-        pieces = Pieces([body])
+    for parts in ([b""], [b"x"], [b"head", b"", b"tail"], [BIG], [b"head", BIG]):
+        pieces, body = Pieces(parts), b"".join(parts)
         digest = pieces.digest()
         assert put_blob(registry, pieces, digest)
         assert fake.blobs[digest] == body
