@@ -5,6 +5,7 @@ from __future__ import annotations
 from ramalama_like import pipeline, ui
 from ramalama_like.fit import NEVER
 from ramalama_like.fit_words import fit_text, verdict_lines
+from ramalama_like.transfers import Transfers, size_text
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ class Outline:
     loaded: LoadedSettings
     engine: EngineFacts | None = None  # None: it has nothing to do with any
     lines: tuple[Sequence[str], ...] = ()
-    kind: str = "engine"  # who executes the lines: engine, chat (this program itself)
+    kind: str = "engine"  # who executes the lines: engine; chat, self (this program); files (nobody: it does the same)
 
 
 def prepare(request: Request) -> Decided | None:
@@ -38,9 +39,36 @@ def prepare(request: Request) -> Decided | None:
         show(decided.plan, dryrun)
         return None
     pipeline.check_executable(request, decided)
+    if pull_pending(decided):
+        decided = pipeline.decide(request, pulled=True)
+        pipeline.check_executable(request, decided)
     _announce_fit(request, decided.plan)
     _announce_port(request, decided)
     return decided
+
+
+def pull_pending(decided: Decided) -> bool:
+    """Fetch the models of a plan that are still at a hub; whether there were any. Raises AppError."""
+    plan, merged = decided.plan, decided.loaded.settings
+    names = [(plan.model, decided.request.model), (plan.draft, merged.model_draft.value)]
+    pending = [name for model, name in names if model and model.pending]
+    if pending:
+        from ramalama_like import settings
+        from ramalama_like.models import find_reference
+        from ramalama_like.models.pull import pull_model
+
+        lookup = settings.find_lookup(merged)
+        for name in pending:
+            reference = find_reference(name, lookup)
+            ui.say(f"Pulling {reference.canonical}")
+            progress = Transfers()
+            try:
+                pulled = pull_model(reference, lookup, progress, verify=merged.verify.value)
+            finally:
+                progress.stop()
+            for note in pulled.notes:
+                ui.say(f"Note: {note}")
+    return bool(pending)
 
 
 def tell_warnings(all_decided: Sequence[Decided]) -> None:
@@ -89,6 +117,11 @@ def _tell_notes(plan: Plan) -> None:
     for model in (plan.model, plan.draft):
         if model and model.problem:
             ui.say(f"Note: {model.reference} has not been resolved: {model.problem}")
+        elif model and model.pending:
+            size = size_text(model.pending.size_bytes) if model.pending.size_bytes else "of unknown size"
+            ui.say(f"Note: {model.reference} would be pulled first ({size})")
+            if model.uncertain:
+                ui.say(f"Note: the path of the model may be another one: {model.uncertain}")
     if plan.endpoint and plan.endpoint.socket:
         import os.path
         from shlex import quote
@@ -109,6 +142,16 @@ def show_outline(request: Request, outline: Outline) -> None:
         from ramalama_like.render.shell import render_line
 
         ui.write("".join(f"{render_line(line)}\n" for line in lines))
+
+
+def show_if_dry(request: Request, outline: Outline) -> bool:
+    """Tell the warnings; in a dry run show the lines. Whether it was one."""
+    for warning in outline.loaded.warnings:
+        ui.warn(warning)
+    if outline.loaded.settings.dryrun.value:
+        show_outline(request, outline)
+        return True
+    return False
 
 
 def _announce_fit(request: Request, plan: Plan) -> None:

@@ -6,6 +6,7 @@ from ramalama_like.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ramalama_like.listing import Choice
     from ramalama_like.shape import Shape
 
 
@@ -13,14 +14,17 @@ if TYPE_CHECKING:
 class ModelFile:
     """One file of a model."""
 
-    role: str  # model, shard (parts two and later), mmproj
+    role: str  # model, shard (parts two and later), mmproj, template, adapter
     path: str  # on the host; what the engine mounts
     name: str  # file name inside the container
 
 
 @value
 class Model:
-    """A resolved model, or (``problem`` set) one whose files are not here: it can be shown, never executed."""
+    """A resolved model, or (``problem`` set) one whose files are not here: it can be shown, never executed.
+
+    One that is ``pending`` is at a hub; it is executed once it was pulled.
+    """
 
     reference: str  # as the user wrote it
     alias: str  # name that the API uses
@@ -35,6 +39,8 @@ class Model:
     problem: str = ""
     hint: str = ""
     exit_code: int = 0
+    pending: Choice | None = None  # what has to be fetched first; the paths are those that it will have
+    uncertain: str = ""  # why some of these paths may turn out to be others, in words
 
     @property
     def main(self) -> ModelFile:
@@ -45,3 +51,13 @@ class Model:
     def projector(self) -> ModelFile | None:
         """The projector for images or sound, where there is one."""
         return next((file for file in self.files if file.role == "mmproj"), None)
+
+    @property
+    def template(self) -> ModelFile | None:
+        """The chat template, where the model's own file has none."""
+        return next((file for file in self.files if file.role == "template"), None)
+
+    @property
+    def adapters(self) -> tuple[ModelFile, ...]:
+        """The LoRA adapters that belong to the model."""
+        return tuple(file for file in self.files if file.role == "adapter")

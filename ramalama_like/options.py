@@ -71,6 +71,7 @@ class Option:
 
 BACKENDS = ("auto", "cpu", "vulkan", "rocm", "cuda", "sycl", "intel", "openvino", "cann", "musa", "metal")
 PULL_POLICIES = ("always", "missing", "never", "newer")
+TRANSPORTS = ("huggingface", "hf", "modelscope", "ms", "ollama", "oci", "docker", "rlcr")
 IMAGE_FAMILIES = ("ramalama", "llama.cpp", "local")
 TRUE_WORDS = ("on", "true", "1", "yes", "y")
 FALSE_WORDS = ("off", "false", "0", "no", "n")
@@ -79,9 +80,10 @@ ALL = ("*",)
 SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
+REGISTRY = ("push", "pull", "login", "logout")
 FITTED = (*TOOLS, "fit")
-JSON_TOO = ("fit", "ps", "version", "config show", "benchmarks list", "benchmarks show", "benchmarks compare",
-            "explain", "doctor")  # fmt: skip
+JSON_TOO = ("fit", "pull", "shortnames", "list", "inspect", "rm", "df", "prune", "fsck", "ps", "version", "config show",
+            "benchmarks list", "benchmarks show", "benchmarks compare", "explain", "doctor")  # fmt: skip
 PLAN_GROUPS = ("Accelerator and image", "Container")  # what doctor looks at too: it checks the plan that these make
 
 
@@ -128,10 +130,24 @@ class Settings:
         "", "--store", kind="path", key="store", on=ALL, group="Program", metavar="DIR",
         help="Folder that holds pulled models.",
     )  # fmt: skip
+    offline: Setting[bool] = option(
+        False, "--offline", kind="flag", key="offline", on=ALL, off_flags=("--no-offline",), group="Program",
+        variables=("HF_HUB_OFFLINE",),
+        help="Ask no hub and no registry: only what is on this machine counts.",
+    )  # fmt: skip
     host_facts: Setting[str] = option(
         "", "--host-facts", kind="path", key="host_facts", on=ALL, group="Program", metavar="PATH",
         help="Decide for another machine: a folder that stands for /, or a JSON file of facts.",
     )  # fmt: skip
+    transport: Setting[str] = option(
+        "", key="transport", on=(), choices=TRANSPORTS, help="Where names without a prefix are to be had."
+    )
+    ollama_registry: Setting[str] = option(
+        "https://registry.ollama.ai", key="ollama_registry", on=(), help="Address of Ollama's registry, or of a mirror."
+    )
+    modelscope_endpoint: Setting[str] = option(
+        "https://modelscope.cn", key="modelscope_endpoint", on=(), help="Address of ModelScope, or of a mirror."
+    )
     debug: Setting[bool] = option(
         False, "--debug", kind="flag", on=ALL, group="Program", help="Tell every step, and tracebacks of failures."
     )
@@ -180,15 +196,15 @@ class Settings:
     )  # fmt: skip
     pull: Setting[str] = option(
         "missing", "--pull", key="pull", choices=PULL_POLICIES, group="Accelerator and image",
-        help="When to pull the image.",
+        help="When to ask for a newer image, and for a newer model.",
     )  # fmt: skip
     authfile: Setting[str] = option(
-        "", "--authfile", kind="path", group="Accelerator and image", metavar="FILE",
-        help="Registry credentials for pulling the image (podman).",
+        "", "--authfile", kind="path", on=(*TOOLS, *REGISTRY), group="Accelerator and image", metavar="FILE",
+        help="Credentials for registries; the default is the engine's own file.",
     )  # fmt: skip
     tls_verify: Setting[bool] = option(
-        True, "--tls-verify", kind="bool", group="Accelerator and image",
-        help="Verify the registry's certificate (podman).",
+        True, "--tls-verify", kind="bool", on=(*TOOLS, *REGISTRY), group="Accelerator and image",
+        help="Demand https with a trusted certificate of a registry.",
     )  # fmt: skip
 
     # How the container is run.
@@ -347,6 +363,13 @@ class Settings:
     list_models: Setting[bool] = option(
         False, "--list", "--ls", kind="flag", on=("chat",), group="Chat", help="List the server's models."
     )
+    list_choices: Setting[bool] = option(
+        False, "--list", "--ls", kind="flag", on=("pull",), help="Only list what there is to choose from, with sizes."
+    )
+    verify: Setting[bool] = option(
+        True, "--verify", kind="bool", key="verify", on=("pull",),
+        help="Check that the model is a GGUF file that this machine can use.",
+    )  # fmt: skip
     wait: Setting[float] = option(
         0.0, "--wait", kind="float", minimum=0, maximum=86400, on=("chat",), group="Chat", metavar="SECONDS",
         help="Wait until the server is healthy, at most this long.",
@@ -391,14 +414,46 @@ class Settings:
         "", "--format", on=("ps",), metavar="FORMAT", help="json, or a template of the engine's own ps."
     )
     noheading: Setting[bool] = option(
-        False, "--noheading", "-n", kind="flag", on=("ps",), help="Leave the heading out."
+        False, "--noheading", "-n", kind="flag", on=("ps", "list"), help="Leave the heading out."
+    )
+    all_stores: Setting[bool] = option(
+        False, "--all-stores", kind="flag", on=("list",), help="Also what other programs keep on this machine."
+    )
+    sort: Setting[str] = option(
+        "name", "--sort", on=("list",), choices=("name", "size", "modified"), help="What to sort by."
+    )
+    order: Setting[str] = option("desc", "--order", on=("list",), choices=("desc", "asc"), help="Which way to sort.")
+    get: Setting[str] = option(
+        "", "--get", on=("inspect",), metavar="KEY", help="One member of the metadata, or all of them (all)."
+    )
+    everything: Setting[bool] = option(
+        False, "--all", kind="flag", on=("inspect",), help="All of the metadata, and every tensor."
     )
     no_trunc: Setting[bool] = option(False, "--no-trunc", kind="flag", on=("ps",), help="Do not shorten columns.")
     all: Setting[bool] = option(
-        False, "--all", "-a", kind="flag", on=("stop",), help="All of this program's containers."
+        False,
+        "--all",
+        "-a",
+        kind="flag",
+        on=("stop", "rm"),
+        help="All of them: this program's containers (stop), the models in the store (rm).",
     )
     ignore: Setting[bool] = option(
-        False, "--ignore", kind="flag", on=("stop",), help="No error for a container that does not exist."
+        False, "--ignore", kind="flag", on=("stop", "rm"), help="No error for what does not exist."
+    )
+    older_than: Setting[str] = option(
+        "1d", "--older-than", kind="duration", on=("prune",), metavar="DURATION",
+        help="Only what was last changed so long ago (30, 90s, 5m, 1h, 2d, 1w); 0 for all of it.",
+    )  # fmt: skip
+    export_image: Setting[str] = option(
+        "", "--image", on=("export",), metavar="IMAGE",
+        help="Put this container image into the file too; auto: the one in which the model would be served here.",
+    )  # fmt: skip
+    repair: Setting[bool] = option(
+        False, "--repair", kind="flag", on=("fsck",), help="Remove what is damaged, so that the next pull fetches it."
+    )
+    quick: Setting[bool] = option(
+        False, "--quick", kind="flag", on=("fsck",), help="Compare the sizes of files, but do not read them."
     )
     follow: Setting[bool] = option(
         False, "--follow", "-f", kind="flag", on=("logs",), help="Go on printing what is logged from now."
@@ -419,6 +474,33 @@ class Settings:
     origin: Setting[bool] = option(
         False, "--origin", kind="flag", on=("config show",), help="Tell where each value came from."
     )
+
+    push_type: Setting[str] = option(
+        "raw", "--type", key="convert_type", on=("push",), choices=("artifact", "car", "raw"),
+        help="What to push: an artifact, an image of the files alone (raw), or one with a small system below (car).",
+    )  # fmt: skip
+    carimage: Setting[str] = option(
+        "registry.access.redhat.com/ubi10-micro:latest", "--carimage", key="carimage", on=("push",), metavar="IMAGE",
+        hidden=True, help="Image that lies below those of the type car.",
+    )  # fmt: skip
+    username: Setting[str] = option(
+        "", "--username", "-u", on=("login",), metavar="USER", help="User at the registry; asked for on a terminal."
+    )
+    password: Setting[str] = option(
+        "", "--password", "-p", on=("login",), metavar="PASSWORD", secret=True,
+        help="Password; better by --password-stdin, since others can read a command line.",
+    )  # fmt: skip
+    password_stdin: Setting[bool] = option(
+        False,
+        "--password-stdin",
+        kind="flag",
+        on=("login",),
+        help="Read the password, or the token, from standard input.",
+    )
+    token: Setting[str] = option(
+        "", "--token", on=("login", "logout"), metavar="TOKEN", secret=True,
+        help="Token of Hugging Face; better by --password-stdin.",
+    )  # fmt: skip
 
     # Parts of the dialect that this version refuses by name.
     generate: Setting[str] = option(
@@ -474,8 +556,8 @@ def global_options() -> Mapping[str, Option]:
 
 # Keys of the dialect's [ramalama] table that no part of this version reads: known, so that nobody is warned about them.
 DORMANT_KEYS = (
-    "carimage", "convert_type", "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
-    "rag_image", "tempdir", "tools_image", "tools_images", "transport", "verify",
+    "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
+    "rag_image", "tempdir", "tools_image", "tools_images",
     "user.no_missing_gpu_prompt", "provider.openai.api_key",
     "http_client.max_retries", "http_client.max_retry_delay",
     "runtimes.llama_cpp.gguf_quantization_mode", "runtimes.mlx.temp",
@@ -503,6 +585,20 @@ COMMANDS: Mapping[str, Command] = {
     "benchmarks show": Command("Print everything about one run of bench.", "ID", 1, 1),
     "benchmarks compare": Command("Compare the speeds of runs of bench.", "[ID]...", 0, None),
     "perplexity": Command("Measure how well a model predicts a text.", "MODEL", 1, 1, starts=True),
+    "list": Command("List the models on this machine.", "", 0, 0, ("ls",)),
+    "inspect": Command("Tell what a model's file says of itself.", "MODEL", 1, 1),
+    "push": Command("Put a model into a registry.", "MODEL [TARGET]", 1, 2),
+    "login": Command("Keep the password for a registry, or a hub's token.", "[REGISTRY]", 0, 1),
+    "logout": Command("Forget the password for a registry.", "[REGISTRY]", 0, 1),
+    "pull": Command("Fetch a model, or what is new of it.", "MODEL", 1, 1),
+    "shortnames": Command("List the short names of models.", "", 0, 0),
+    "rm": Command("Remove models from the store.", "[MODEL]...", 0, None),
+    "df": Command("Tell what the models take on the disk.", "", 0, 0),
+    "prune": Command("Remove files of the store that no model uses.", "", 0, 0),
+    "fsck": Command("Check that the store is sound.", "", 0, 0),
+    "tag": Command("Give a model of the store another name.", "MODEL NAME", 2, 2),
+    "export": Command("Write a model into one file, for another machine.", "MODEL FILE", 2, 2),
+    "import": Command("Put a model from such a file into the store.", "FILE [NAME]", 1, 2),
     "fit": Command("Tell how much memory a model needs, and whether it fits.", "MODEL", 1, 1),
     "chat": Command("Talk to a server that is running.", "[PROMPT]...", 0, None),
     "ps": Command("List this program's containers.", "", 0, 0, ("containers",)),
@@ -520,15 +616,7 @@ COMMANDS: Mapping[str, Command] = {
 COMMANDS_NOT_YET: Mapping[str, str] = {
     "convert": "converting models is not built yet",
     "daemon": "the daemon is not built yet",
-    "inspect": "inspecting models is not built yet",
-    "list": "listing models is not built yet",
-    "login": "logging in to registries is not built yet",
-    "logout": "logging out of registries is not built yet",
-    "ls": "listing models is not built yet",
     "models": "listing a provider's models is not built yet",
-    "pull": "pulling models is not built yet",
-    "push": "pushing models is not built yet",
     "rag": "RAG is not supported yet",
-    "rm": "removing models is not built yet",
     "sandbox": "sandboxed agents are not built yet",
 }

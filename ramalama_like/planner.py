@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ramalama_like.fit import Fit
     from ramalama_like.image import Image
     from ramalama_like.measured import Measured
-    from ramalama_like.model import Model
+    from ramalama_like.model import Model, ModelFile
     from ramalama_like.options import Setting, Settings
     from ramalama_like.request import Request
 
@@ -168,6 +168,10 @@ class _Drawing:
         """The plan without an engine: the server is a child process of its own."""
         self._refuse_without_engine()
         model = self.model.main.path
+        if any(file.role == "shard" and os.path.basename(file.path) != file.name for file in self.model.files):
+            # The server finds the other parts by their names, which only a container gives to files of the store.
+            raise ValueProblem(f"{self.model.reference}: is in parts, which the store can give to a container only",
+                               "use an engine, or give the path of the first part")  # fmt: skip
         if self._is_server():
             endpoint, listen, _ = self._endpoint("")
             command = self._server_command(os.path.dirname(model), "", listen, self.settings.logfile.value)
@@ -207,15 +211,20 @@ class _Drawing:
     ) -> tuple[str, ...]:
         projector = self.model.projector
         contained = bool(draft_folder)
-        main = f"{folder}/{self.model.main.name}" if contained else self.model.main.path
-        mmproj = draft = ""
-        if projector:
-            mmproj = f"{folder}/{projector.name}" if contained else projector.path
+
+        def seen(file: ModelFile) -> str:
+            return f"{folder}/{file.name}" if contained else file.path
+
+        main = seen(self.model.main)
+        draft = ""
+        mmproj = seen(projector) if projector else ""
         if self.draft:
             draft = f"{draft_folder}/{self.draft.main.name}" if contained else self.draft.main.path
+        template = self.model.template
         return llama_cpp.make_server_command(
             self.settings, alias=self.model.alias, model=main, mmproj=mmproj, draft=draft, listen=listen,
-            threads=self.threads.count, log_file=log_file,
+            threads=self.threads.count, log_file=log_file, template=seen(template) if template else "",
+            adapters=[seen(adapter) for adapter in self.model.adapters],
         )  # fmt: skip
 
     def _tool_command(self, model: str, text: str) -> tuple[str, ...]:

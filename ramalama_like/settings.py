@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ramalama_like.checks import Found
-    from ramalama_like.options import Option
+    from ramalama_like.models.access import Access
+    from ramalama_like.models.caches import Places
+    from ramalama_like.models.lookup import Lookup
+    from ramalama_like.options import Option, Settings
     from ramalama_like.request import Request
 
 PREFIX = "RAMALAMA_"
+FOREIGN_VARIABLES = ("HF_HUB_OFFLINE",)  # other programs' that set an option of ours
 # Variables that are read elsewhere, and so are no configuration keys.
 OTHER_VARIABLES = ("RAMALAMA_CONFIG", "RAMALAMA_FORCE_EMOJI", "RAMALAMA_LLAMACPP_RPC_NODES")
 
@@ -255,6 +259,7 @@ def _unknown(dotted: str, by_key: Mapping[str, str]) -> str:
 
 def _read_variables(environ: Mapping[str, str], found: dict[str, list[Found]], warnings: list[str]) -> None:
     names = [name for name in environ if name.startswith(PREFIX) and environ[name] and name not in OTHER_VARIABLES]
+    names += [name for name in FOREIGN_VARIABLES if environ.get(name)]
     if not names:
         return
     by_key = {option.key: name for name, option in all_options().items() if option.key}
@@ -306,6 +311,72 @@ def default_store(environ: Mapping[str, str] | None = None) -> str:
     if os.getuid() == 0:
         return "/var/lib/ramalama"
     return f"{_xdg('XDG_DATA_HOME', '.local/share', environ)}/ramalama"
+
+
+def find_store(settings: Settings) -> str:
+    """The folder of pulled models. It may not exist yet."""
+    return settings.store.value or default_store()
+
+
+def find_places(settings: Settings, environ: Mapping[str, str] | None = None) -> Places:
+    """Where other programs may keep models."""
+    from ramalama_like.models.access import VARIABLES
+    from ramalama_like.models.caches import Places
+
+    env = os.environ if environ is None else environ
+    return Places(home_dir(environ), find_store(settings), {name: env[name] for name in VARIABLES if env.get(name)})
+
+
+def find_access(settings: Settings, environ: Mapping[str, str] | None = None) -> Access:
+    """How hubs and registries are to be reached."""
+    from ramalama_like.models.access import VARIABLES, Access
+
+    env = os.environ if environ is None else environ
+    variables = {name: env[name] for name in VARIABLES if env.get(name)}
+    verify = settings.tls_verify.value
+    return Access(
+        offline=settings.offline.value, verify=verify, authfile=settings.authfile.value,
+        hf_endpoint=variables.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/"),
+        hf_token=_hub_token(variables, environ), ms_endpoint=settings.modelscope_endpoint.value.rstrip("/"),
+        ollama_registry=settings.ollama_registry.value.rstrip("/"), home=home_dir(environ), variables=variables,
+    )  # fmt: skip
+
+
+def find_lookup(settings: Settings, environ: Mapping[str, str] | None = None) -> Lookup:
+    """Where models may be found, and when hubs are asked."""
+    from ramalama_like.models.lookup import Lookup
+
+    return Lookup(
+        find_store(settings), home_dir(environ), find_access(settings, environ), find_places(settings, environ),
+        tuple(shortname_files(environ)), settings.transport.value, settings.pull.value,
+    )  # fmt: skip
+
+
+def _hub_token(variables: Mapping[str, str], environ: Mapping[str, str] | None) -> str:
+    """The token for Hugging Face: from a variable, else from the file in which its tools keep it."""
+    token = variables.get("HF_TOKEN", "") or variables.get("HUGGING_FACE_HUB_TOKEN", "")
+    path = variables.get("HF_TOKEN_PATH", "") or f"{hub_dir(environ)}/token"
+    if not token:
+        try:
+            with open(path, encoding="utf-8") as file:
+                token = file.read(1 << 12)
+        except (OSError, ValueError):
+            return ""
+    token = token.strip()
+    return token if token.isascii() and token.isprintable() and " " not in token else ""
+
+
+def shortname_files(environ: Mapping[str, str] | None = None, root: str = "") -> list[str]:
+    """Where short names may be written down, the strongest first: the user's files, then the system's."""
+    env = os.environ if environ is None else environ
+    if env.get("RAMALAMA_CONFIG", ""):  # which names the only file to read
+        return []
+    folders = (
+        _xdg("XDG_CONFIG_HOME", ".config", environ), _xdg("XDG_DATA_HOME", ".local/share", environ), f"{root}/etc",
+        f"{root}/usr/local/share", f"{root}/usr/share", f"{root}{sys.prefix}/share",
+        f"{home_dir(environ)}/.local/pipx/venvs/ramalama/share",
+    )  # fmt: skip
+    return [f"{folder}/ramalama/shortnames.conf" for folder in dict.fromkeys(folders)]
 
 
 def results_file(settings: Settings, environ: Mapping[str, str] | None = None) -> str:

@@ -22,8 +22,8 @@ FILES = {
 
 # A layer's modules by the beginning of their names below the package, and the layers that each may import.
 LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
-    "values": (("value", "errors", "options", "request", "facts", "reference", "model", "plan", "shape",
-                "measurement", "observed", "familiar"), {"values"}),
+    "values": (("value", "errors", "options", "request", "facts", "reference", "listing", "record", "model", "plan",
+                "shape", "measurement", "observed", "familiar"), {"values"}),
     "data": (("data",), {"values", "data"}),
     "thought": (("accelerator", "limits", "access", "cards", "gpu_selectors", "selection", "suitability", "passage",
                  "visible", "image", "planner", "causes", "proof", "server_log", "fit", "fit_words", "memory",
@@ -32,9 +32,9 @@ LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     "spelling": (("render",), {"values", "data", "spelling"}),
     "doors": (("process", "settings", "checks", "files", "toml_lines", "toml_files", "user_tables", "result_store",
                "probe", "models", "chat.client", "examine", "web"), {"values", "data", "doors"}),
-    "face": (("ui", "chat"), {"values", "face"}),
+    "face": (("ui", "chat", "transfers"), {"values", "face"}),
     "edge": (("cli", "main", "__main__", "pipeline", "launch", "execute", "log_sinks", "signals", "containers",
-              "smoke"),
+              "smoke", "stored"),
              {"values", "data", "thought", "spelling", "doors", "face", "edge"}),
     "programs": (("embedded",), {"values", "thought"}),  # a program of its own, started like llama-server
 }  # fmt: skip
@@ -53,6 +53,9 @@ DOORS = {
     "huggingface_hub": {"models.sources.huggingface"},
     "xllamacpp": {"embedded"},
     "requests": {"web", "models.remote"},
+    "urllib3": {"models.remote"},
+    "http": {"models.client", "chat.client"},
+    "ssl": {"models.connect", "chat.client"},
 }
 STARTS = {"fork", "execv", "execve", "execvp", "execvpe", "execl", "execlp", "posix_spawn", "posix_spawnp", "spawnv",
           "spawnvp", "system", "popen"}  # fmt: skip

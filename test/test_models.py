@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.model import Model, ModelFile
 from ramalama_like.models import resolve_model
+from ramalama_like.models.access import Access
+from ramalama_like.models.lookup import Lookup
 from ramalama_like.models.sources.file import split_part
 
 STORE = "/store"
@@ -29,9 +31,14 @@ def roles(model: Model) -> list[tuple[str, str]]:
     return [(file.role, os.path.basename(file.path)) for file in model.files]
 
 
+def find(text: str, home: str = "") -> Model:
+    """A model as it is found on this machine alone."""
+    return resolve_model(text, Lookup(STORE, home, Access(offline=True)))
+
+
 def problem(text: str) -> tuple[str, str, int]:
     with pytest.raises(ValueProblem) as caught:
-        resolve_model(text, STORE)
+        find(text)
     return caught.value.message, caught.value.hint, caught.value.exit_code
 
 
@@ -43,30 +50,30 @@ def test_a_file_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         reference=path, alias="my-model", files=(ModelFile("model", path, "my-model.gguf"),), why=f"the file {path}",
         size_bytes=len(content), architecture="gemma3", context_length=512,
     )  # fmt: skip
-    assert resolve_model(path, STORE) == expected
+    assert find(path) == expected
     monkeypatch.chdir(tmp_path)
     for text in ("my-model.gguf", "./my-model.gguf", "~/my-model.gguf", f"file://{path}", "file:my-model.gguf"):
-        assert vars(resolve_model(text, STORE, str(tmp_path))) == {**vars(expected), "reference": text}
+        assert vars(find(text, str(tmp_path))) == {**vars(expected), "reference": text}
 
 
 def test_a_file_without_the_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model").write_bytes(language_model())
     monkeypatch.chdir(tmp_path)
     for text in ("model", "./model"):
-        assert roles(resolve_model(text, STORE)) == [("model", "model")]
-    assert resolve_model("model", STORE).alias == "model"
+        assert roles(find(text)) == [("model", "model")]
+    assert find("model").alias == "model"
 
 
 def test_a_link_is_followed_by_name(tmp_path: Path) -> None:
     (tmp_path / "blobs").mkdir()
     (tmp_path / "blobs" / "sha256-1").write_bytes(language_model())
     (tmp_path / "nice.gguf").symlink_to("blobs/sha256-1")
-    model = resolve_model(f"{tmp_path}/nice.gguf", STORE)
+    model = find(f"{tmp_path}/nice.gguf")
     assert (model.alias, model.main.path) == ("nice", f"{tmp_path}/nice.gguf")
 
 
 def test_demo_is_always_there() -> None:
-    model = resolve_model("demo", STORE)
+    model = find("demo")
     assert (model.alias, model.main.name, len(model.files), model.problem) == ("demo", "demo.gguf", 1, "")
     assert model.size_bytes == os.path.getsize(model.main.path) <= 3_000_000
 
@@ -105,7 +112,7 @@ def test_any_name_is_a_part_or_not(name: str) -> None:
 @pytest.mark.parametrize("asked", [0, 1, 2])
 def test_all_parts_of_a_model(asked: int, ending: str, tmp_path: Path) -> None:
     parts = write_split(tmp_path, "big-Q4_K_M", 3, ending)
-    model = resolve_model(str(parts[asked]), STORE)
+    model = find(str(parts[asked]))
     assert roles(model) == [("model", parts[0].name), ("shard", parts[1].name), ("shard", parts[2].name)]
     assert (model.alias, model.size_bytes) == ("big-Q4_K_M", sum(part.stat().st_size for part in parts))
     assert model.why == f"the file {parts[0]}"
@@ -132,7 +139,7 @@ def test_a_truncated_part_is_named(tmp_path: Path) -> None:
 def test_a_first_part_may_hold_no_tensors(tmp_path: Path) -> None:
     parts = write_split(tmp_path, "x", 2)
     parts[0].write_bytes(gguf_bytes(gguf_pair("general.architecture", "text", "llama")))
-    assert resolve_model(str(parts[0]), STORE).architecture == "llama"
+    assert find(str(parts[0])).architecture == "llama"
 
 
 # Projectors.
@@ -171,7 +178,7 @@ PROJECTORS: dict[str, tuple[dict[str, bytes], str, str]] = {
 def test_the_projector_beside_a_model(name: str, tmp_path: Path) -> None:
     files, expected, note = PROJECTORS[name]
     write(tmp_path, **files)
-    model = resolve_model(f"{tmp_path}/{next(iter(files)).replace('_', '-')}.gguf", STORE)
+    model = find(f"{tmp_path}/{next(iter(files)).replace('_', '-')}.gguf")
     assert [file for role, file in roles(model) if role == "mmproj"] == [expected] * bool(expected)
     assert model.notes == (note,) * bool(note)
     assert (model.projector is None) == (not expected)
@@ -181,7 +188,7 @@ def test_a_split_model_is_one_model_beside_a_projector(tmp_path: Path) -> None:
     parts = write_split(tmp_path, "x-Q4_0", 2)
     (tmp_path / "mmproj.gguf").write_bytes(projector())
     expected = [("model", parts[0].name), ("shard", parts[1].name), ("mmproj", "mmproj.gguf")]
-    assert roles(resolve_model(str(parts[0]), STORE)) == expected
+    assert roles(find(str(parts[0]))) == expected
 
 
 def test_a_projector_is_no_model(tmp_path: Path) -> None:
@@ -218,43 +225,50 @@ def test_a_pipe_is_no_model(tmp_path: Path) -> None:
     assert problem(path)[0] == f"{path}: not a file"
 
 
+OFFLINE = "is not on this machine, and nothing is fetched while offline"
 UNRESOLVED = {
-    "tinyllama": ("name/tinyllama", "tinyllama", "tinyllama: no file and no known model has this name", 22),
-    "hf://o/m": ("huggingface/o/m", "m", "hf://o/m: models from Hugging Face cannot be pulled by this version", 38),
-    "o/m:Q4": ("huggingface/o/m:Q4", "m", "o/m:Q4: models from Hugging Face cannot be pulled by this version", 38),
-    "ollama://x:1b": ("ollama/x:1b", "x", "ollama://x:1b: models from Ollama cannot be pulled by this version", 38),
-    "ms://o/m": ("modelscope/o/m", "m", "ms://o/m: models from ModelScope cannot be pulled by this version", 38),
-    "oci://q.io/m": ("oci/q.io/m", "m", "oci://q.io/m: models from a registry cannot be pulled by this version", 38),
-    "rlcr://m": ("rlcr/m", "m", "rlcr://m: models from a registry cannot be pulled by this version", 38),
-    "https://h/m": ("https/h/m", "m", "https://h/m: models from the web cannot be pulled by this version", 38),
-    "hf://../../etc/passwd": (
-        "huggingface/etc/passwd", "passwd",
-        "hf://../../etc/passwd: models from Hugging Face cannot be pulled by this version", 38,
-    ),
-    "hf://..": ("huggingface/unnamed", "..", "hf://..: models from Hugging Face cannot be pulled by this version", 38),
+    "hf://o/m": "m", "o/m:Q4": "m", "ollama://x:1b": "x", "ms://o/m": "m", "oci://q.io/m": "m", "rlcr://m": "m",
+    "https://h/a/m.gguf": "m", "hf://o/r/a/b-Q4.gguf": "b-Q4",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", UNRESOLVED)
 def test_what_cannot_be_had_can_be_shown(text: str) -> None:
-    below, alias, said, code = UNRESOLVED[text]
-    model = resolve_model(text, STORE)
-    assert model == Model(
-        reference=text, alias=alias, files=(ModelFile("model", f"/store/models/{below}/model.gguf", "model.gguf"),),
-        why="the name has not been resolved", problem=said, exit_code=code,
-        hint="give the path of a GGUF file, or 'demo', the model that comes with this program",
+    alias = UNRESOLVED[text]
+    name = f"{alias}.gguf"
+    assert find(text) == Model(
+        reference=text, alias=alias, why="the name has not been resolved", problem=f"{text}: {OFFLINE}", exit_code=5,
+        files=(ModelFile("model", f"/store/ramalama-like/blobs/sha256-of-{name}", name),),
+        hint="leave out --offline, and unset HF_HUB_OFFLINE",
     )  # fmt: skip
+
+
+def test_a_word_that_nobody_knows() -> None:
+    name = "sha256-of-nothing-like-it.gguf"
+    assert find("nothing-like-it") == Model(
+        reference="nothing-like-it", alias="nothing-like-it", why="the name has not been resolved", exit_code=22,
+        files=(ModelFile("model", f"/store/ramalama-like/blobs/{name}", name.removeprefix("sha256-of-")),),
+        problem="nothing-like-it: no file and no known model has this name",
+        hint="write hf://OWNER/REPOSITORY, ollama://NAME or the path of a file; `shortnames` lists short names",
+    )  # fmt: skip
+    assert find("tinylama").hint == "did you mean tinyllama or tiny?"
+
+
+def test_a_secret_of_an_address_is_not_shown() -> None:
+    model = find("https://user:secret@h/m.gguf?token=secret")
+    assert (model.reference, model.problem) == ("https://h/m.gguf", f"https://h/m.gguf: {OFFLINE}")
 
 
 @settings(max_examples=200)
 @given(st.one_of(st.text(), st.binary().map(os.fsdecode), st.text("./~:%hf0").map("file:{}".format)))
 def test_any_name_gives_a_model_or_one_error(text: str) -> None:
     try:
-        model = resolve_model(text, STORE)
+        model = find(text)
     except AppError:
         return
     assert os.path.normpath(model.main.path) == model.main.path
-    assert model.main.path.startswith("/store/models/")
+    assert model.main.path.startswith("/store/ramalama-like/blobs/sha256-of-")
+    assert "/" not in model.main.path.removeprefix("/store/ramalama-like/blobs/")
     assert model.alias
 
 
@@ -268,20 +282,20 @@ AWKWARD = {
 @pytest.mark.parametrize("name", AWKWARD)
 def test_awkward_names_are_plain_inside(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(language_model())
-    model = resolve_model(f"{tmp_path}/{name}", STORE)
+    model = find(f"{tmp_path}/{name}")
     assert (model.main.path, model.main.name, model.alias) == (f"{tmp_path}/{name}", AWKWARD[name], name[:-5])
 
 
 def test_a_file_that_is_nothing_but_an_ending(tmp_path: Path) -> None:
     (tmp_path / ".gguf").write_bytes(language_model())
-    assert resolve_model(f"{tmp_path}/.gguf", STORE).alias == "model"
+    assert find(f"{tmp_path}/.gguf").alias == "model"
 
 
 def test_names_inside_do_not_collide(tmp_path: Path) -> None:
     """Two files whose plain names are the same must not be mounted over each other."""
     (tmp_path / "mmproj ,x.gguf").write_bytes(projector())
     (tmp_path / "mmproj_,x.gguf").write_bytes(language_model())
-    model = resolve_model(f"{tmp_path}/mmproj_,x.gguf", STORE)
+    model = find(f"{tmp_path}/mmproj_,x.gguf")
     assert [file.name for file in model.files] == ["mmproj__x.gguf", "_mmproj__x.gguf"]
 
 
@@ -290,5 +304,8 @@ def test_a_prefix_means_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / "m").write_bytes(language_model())
     monkeypatch.chdir(tmp_path)
-    assert resolve_model("o/m", STORE).main.path == f"{tmp_path}/o/m"
-    assert resolve_model("hf://o/m", STORE).main.path == "/store/models/huggingface/o/m/model.gguf"
+    assert find("o/m").main.path == f"{tmp_path}/o/m"
+    assert find("hf://o/m").main.path == "/store/ramalama-like/blobs/sha256-of-m.gguf"
+    (tmp_path / "o" / "m").unlink()
+    (tmp_path / "o" / "m").mkdir()
+    assert find("o/m").problem == f"o/m: {OFFLINE}", "a folder is no model"

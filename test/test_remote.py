@@ -15,7 +15,8 @@ from harness import Result, error_text, gguf_bytes, gguf_pair, gguf_tensor, proj
 
 from ramalama_like.errors import AppError
 from ramalama_like.models import remote
-from ramalama_like.models.remote import plain_url, read_remote_gguf, resolve_remote
+from ramalama_like.models.remote import read_remote_gguf, resolve_remote
+from ramalama_like.reference import plain_url
 
 PATIENCE_S = 20.0
 

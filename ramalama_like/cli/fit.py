@@ -9,7 +9,8 @@ from ramalama_like.fit_words import size_text, verdict_lines
 from ramalama_like.launch import Outline
 from ramalama_like.limits import container_limit, warn_of_limits
 from ramalama_like.memory_options import read_memory_options
-from ramalama_like.models import resolve_model
+from ramalama_like.models import find_here, find_reference, resolve_model
+from ramalama_like.models.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,12 +59,15 @@ def outline(request: Request) -> Outline:
 
 
 def _find_model(request: Request, merged: Settings) -> Model:
-    if request.model[:8].lower().startswith(("http://", "https://")):
+    lookup = settings.find_lookup(merged)
+    reference = find_reference(request.model, lookup)
+    here = reference.transport in ("http", "https") and find_here(reference, Store(lookup.store), lookup)
+    if here is None and not lookup.access.offline:
         from ramalama_like.models.remote import resolve_remote
 
         patience = {} if merged.timeout.is_default else {"patience_s": merged.timeout.value}
-        return resolve_remote(request.model, **patience)
-    model = resolve_model(request.model, merged.store.value or settings.default_store(), settings.home_dir())
+        return resolve_remote(f"{reference.transport}://{reference.name}", **patience)
+    model = resolve_model(request.model, lookup)
     if model.problem:
         raise ValueProblem(model.problem, model.hint, exit_code=model.exit_code)
     return model

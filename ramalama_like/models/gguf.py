@@ -7,10 +7,9 @@ data is computed from the tensor descriptions, so a truncated download is notice
 
 from __future__ import annotations
 
-import os
-from stat import S_ISREG
-
 from ramalama_like.errors import ValueProblem
+from ramalama_like.models.gguf_entries import Array, DamagedError, Entries, read_text
+from ramalama_like.models.mapped import mapped_file
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from mmap import mmap
 
-_STRING, _ARRAY = 8, 9
-# Type number -> struct letter and size of the fixed-size metadata types.
-_FIXED = {0: ("B", 1), 1: ("b", 1), 2: ("H", 2), 3: ("h", 2), 4: ("I", 4), 5: ("i", 4), 6: ("f", 4), 7: ("?", 1),
-          10: ("Q", 8), 11: ("q", 8), 12: ("d", 8)}  # fmt: skip
 # ggml type -> (elements in a block, bytes of a block), from ggml's type table. A type that is not listed makes the
 # end of the data unknown, which only costs the check.
 _BLOCKS = {
@@ -33,16 +28,8 @@ _BLOCKS = {
 }  # fmt: skip
 _MOST_KEYS = 1_000_000  # more is no model but a damaged or hostile file
 _MOST_TENSORS = 1_000_000
-_LONGEST_TEXT = 1 << 24  # bytes; longer ones are skipped
 _LONGEST_ARRAY = 1024  # numbers; one for each layer is read, one for each token is not
 _WHOLE = {0, 1, 2, 3, 4, 5, 7, 10, 11}  # whole numbers and truth values
-
-
-_SHORT = IndexError
-
-
-class _DamagedError(Exception):
-    """More of the file would not help: what is there is wrong. Running out of bytes is an IndexError instead."""
 
 
 @value
@@ -76,43 +63,15 @@ class GgufHeader:
 
 def read_gguf(path: str) -> GgufHeader:
     """Read the header of ``path``. Raises ValueProblem where the file cannot be used as a model, saying why."""
-    with _opened(path) as data:
+    with mapped_file(path) as data:
         return _read(path, data, len(data))
 
 
 def header_mentions(path: str, texts: Sequence[str]) -> bool:
     """Whether one of ``texts`` stands anywhere in the header: in a name, a value, a token. Raises as ``read_gguf``."""
-    with _opened(path) as data:
+    with mapped_file(path) as data:
         end = _read(path, data, len(data)).header_bytes
         return any(data.find(text.encode(), 0, end) >= 0 for text in texts)
-
-
-def _opened(path: str) -> mmap:
-    try:
-        # Without blocking, since a pipe would otherwise wait for somebody to write into it.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        raise ValueProblem(f"{path}: {error.strerror}", _open_hint(error)) from None
-    try:
-        status = os.fstat(descriptor)
-        if not S_ISREG(status.st_mode):
-            raise ValueProblem(f"{path}: not a file", "give the path of a GGUF file")
-        if not status.st_size:
-            raise ValueProblem(f"{path}: the file is empty", "download the model again")
-        from mmap import ACCESS_READ, mmap
-
-        try:
-            return mmap(descriptor, 0, access=ACCESS_READ)
-        except OSError as error:
-            raise ValueProblem(f"{path}: cannot be read: {error.strerror}") from None
-    finally:
-        os.close(descriptor)
-
-
-def _open_hint(error: OSError) -> str:
-    if isinstance(error, PermissionError):
-        return "let your user read the file, or copy it"
-    return "check the path; 'demo' is a model that is always there"
 
 
 def read_gguf_prefix(name: str, data: bytes, size: int) -> GgufHeader | None:
@@ -122,7 +81,7 @@ def read_gguf_prefix(name: str, data: bytes, size: int) -> GgufHeader | None:
     """
     try:
         return _parse(name, data, size)
-    except _SHORT:
+    except IndexError:
         if len(data) < size:
             return None
         raise _damaged(name) from None
@@ -131,7 +90,7 @@ def read_gguf_prefix(name: str, data: bytes, size: int) -> GgufHeader | None:
 def _read(path: str, data: mmap, size: int) -> GgufHeader:
     try:
         header = _parse(path, data, size)
-    except _SHORT:
+    except IndexError:
         raise _damaged(path) from None
     needed = header.needed_bytes
     if needed is not None and size < needed:
@@ -165,7 +124,7 @@ def _parse(path: str, data: mmap | bytes, size: int) -> GgufHeader:
         tensors, needed, position = _read_tensors(data, position, tensor_count, _alignment(metadata), size)
     except struct_error as problem:
         raise IndexError(str(problem)) from None
-    except (_DamagedError, OverflowError):
+    except (DamagedError, OverflowError):
         raise _damaged(path) from None
     return GgufHeader(version, metadata, tensor_count, needed, size, arrays, tensors, position)
 
@@ -188,63 +147,17 @@ def _alignment(metadata: Mapping[str, object]) -> int:
 def _read_metadata(
     data: mmap | bytes, position: int, key_count: int
 ) -> tuple[dict[str, object], dict[str, tuple[int, ...]], int]:
-    from struct import unpack_from
-
     metadata: dict[str, object] = {}
     arrays: dict[str, tuple[int, ...]] = {}
-    for _ in range(key_count):
-        key, position = _read_text(data, position)
-        (kind,) = unpack_from("<I", data, position)
-        position += 4
-        if kind == _STRING:
-            metadata[key], position = _read_text(data, position)
-        elif kind == _ARRAY:
-            (element,) = unpack_from("<I", data, position)
-            (count,) = unpack_from("<Q", data, position + 4)
-            metadata[key] = ("array", count)
-            if element in _WHOLE and count <= _LONGEST_ARRAY:
-                arrays[key] = unpack_from(f"<{count}{_FIXED[element][0]}", data, position + 12)
-            position = _skip_array(data, position + 12, element, count)
+    entries = Entries(data, position, key_count)
+    for key, found in entries:
+        if isinstance(found, Array):
+            metadata[key] = ("array", found.count)
+            if found.kind in _WHOLE and found.count <= _LONGEST_ARRAY:
+                arrays[key] = tuple(map(int, entries.numbers(found)))
         else:
-            letter, size = _fixed(kind)
-            (metadata[key],) = unpack_from("<" + letter, data, position)
-            position += size
-    return metadata, arrays, position
-
-
-def _fixed(kind: int) -> tuple[str, int]:
-    if kind not in _FIXED:
-        raise _DamagedError(kind)
-    return _FIXED[kind]
-
-
-def _read_text(data: mmap | bytes, position: int) -> tuple[str, int]:
-    length = int.from_bytes(data[position : position + 8], "little")
-    end = position + 8 + length
-    if end > len(data):
-        raise IndexError(position)
-    if length > _LONGEST_TEXT:
-        return "", end
-    # A model's own text may be anything; it must not stop the program.
-    return data[position + 8 : end].decode("utf-8", "replace"), end
-
-
-def _skip_array(data: mmap | bytes, position: int, element: int, count: int) -> int:
-    if element == _ARRAY:
-        raise _DamagedError(element)  # the specification allows nesting, no model uses it
-    if element != _STRING:
-        position += _fixed(element)[1] * count
-    elif count > (len(data) - position) // 8:  # each text takes its length at least
-        raise IndexError(position)
-    else:
-        from struct import Struct
-
-        length_at = Struct("<Q").unpack_from
-        for _ in range(count):
-            position += 8 + length_at(data, position)[0]
-    if position > len(data):
-        raise IndexError(position)
-    return position
+            metadata[key] = found
+    return metadata, arrays, entries.position
 
 
 def _read_tensors(
@@ -260,10 +173,10 @@ def _read_tensors(
     offsets: list[int] = []
     end: int | None = 0
     for _ in range(count):
-        name, position = _read_text(data, position)
+        name, position = read_text(data, position)
         (dimension_count,) = unpack_from("<I", data, position)
         if dimension_count > 8:
-            raise _DamagedError(dimension_count)
+            raise DamagedError(dimension_count)
         shape = unpack_from(f"<{dimension_count}Q", data, position + 4)
         kind, offset = unpack_from("<IQ", data, position + 4 + 8 * dimension_count)
         position += 4 + 8 * dimension_count + 12
@@ -284,7 +197,7 @@ def _read_tensors(
     if end is None:
         room = max(0, size - start)
         if any(offset + taken > room for (_, taken), offset in zip(tensors, offsets, strict=True) if taken >= 0):
-            raise _DamagedError(room)  # what is known of it does not fit into the file
+            raise DamagedError(room)  # what is known of it does not fit into the file
         return _with_gaps(tensors, offsets, room), None, position
     return tuple(tensors), start + end, position
 

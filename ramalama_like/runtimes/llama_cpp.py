@@ -41,6 +41,8 @@ def make_server_command(
     listen: Sequence[str],
     threads: int,
     log_file: str,
+    template: str = "",
+    adapters: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """The command line of llama-server. Paths are those that the server sees; ``listen`` is its address."""
     command = ["llama-server", *listen]
@@ -49,10 +51,11 @@ def make_server_command(
     command += ["--model", model]
     if mmproj:
         command += ["--mmproj", mmproj]
+    for flag, path in (("--chat-template-file", template), *(("--lora", adapter) for adapter in adapters)):
+        command += [flag, path] if path else []
     # Warming up would double the time to the first answer on a cold disk and changes nothing after it.
     command += ["--no-warmup"]
-    if settings.thinking.value is not None:
-        command += ["--reasoning", "on" if settings.thinking.value else "off"]
+    command += _reasoning(settings)
     command += ["--alias", alias]
     if settings.ctx_size.value:
         command += ["--ctx-size", str(settings.ctx_size.value)]
@@ -85,6 +88,11 @@ def make_server_command(
 def loads_draft(command: Sequence[str]) -> bool:
     """Whether a command line of llama-server has it load a second model, which guesses for the first."""
     return any(argument.startswith(DRAFTS) for argument in command)
+
+
+def _reasoning(settings: Settings) -> tuple[str, ...]:
+    thinking = settings.thinking.value
+    return () if thinking is None else ("--reasoning", "on" if thinking else "off")
 
 
 def asks_report(settings: Settings) -> bool:

@@ -31,11 +31,11 @@ def resolve(reference: Reference) -> Model:
     if header.text("general.architecture") == "clip":
         raise ValueProblem(f"{reference.text}: is a projector, not a language model",
                            "give the model's own file; a projector beside it is found by itself")  # fmt: skip
-    files = [ModelFile("shard" if number else "model", part, _plain(part)) for number, part in enumerate(paths)]
+    files = [ModelFile("shard" if number else "model", part, plain_name(part)) for number, part in enumerate(paths)]
     notes = []
     projector, note = _projector_beside(paths[0], stem, header)
     if projector:
-        name = _plain(projector)
+        name = plain_name(projector)
         while name in {file.name for file in files}:
             name = f"_{name}"
         files.append(ModelFile("mmproj", projector, name))
@@ -142,7 +142,8 @@ def _projection_width(path: str) -> int:
         return -1  # unusable: fits nothing
 
 
-def _plain(path: str) -> str:
+def plain_name(path: str) -> str:
+    """The name that a file gets in a container: that at the end of its path, without what engines trip over."""
     return "".join("_" if letter in _AWKWARD or ord(letter) < 32 else letter for letter in os.path.basename(path))
 
 

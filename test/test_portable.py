@@ -1,0 +1,301 @@
+"""``export`` and ``import``: one file that holds a model, and what is refused of files from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import random
+import shlex
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Recorder, Result, error_text, files_below, gguf_bytes, language_model, run_cli, snapshot
+
+from ramalama_like.models.portable import IMAGE_MEMBER, Archive, export_model
+from ramalama_like.models.store import Store
+from ramalama_like.record import Record, StoredFile
+
+Install = Callable[..., Recorder]
+NAME = "hf://Owner/model:Q4_K_M"
+PARTS = {"model": ("m-00001-of-00002.gguf", language_model(64)), "shard": ("m-00002-of-00002.gguf", gguf_bytes()),
+         "template": ("chat_template", b"{{ x }}")}  # fmt: skip
+
+
+def sum_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.fixture
+def store(world: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A model of three files."""
+    monkeypatch.setenv("RAMALAMA_STORE", str(world / "one"))
+    monkeypatch.chdir(world)
+    store = Store(str(world / "one"))
+    files = []
+    with store.adopting():
+        for role, (name, content) in PARTS.items():
+            with store.partial(name) as partial:
+                Path(partial.data_path).write_bytes(content)
+                store.adopt(partial.data_path, sum_of(content))
+            files.append(StoredFile(role, name, len(content), sum_of(content)))
+        store.write_record(Record(NAME, tuple(files), 5.0, "abc", "https://hub/x"))
+    return store
+
+
+@pytest.fixture
+def other(world: Path) -> Store:
+    return Store(str(world / "two"))
+
+
+def into(other: Store, *words: str) -> Result:
+    return run_cli("import", *words, "--store", other.root)
+
+
+def test_there_and_back(store: Store, other: Store, world: Path) -> None:
+    path = str(world / "a b.tar")
+    done = run_cli("export", "Owner/model:q4_k_m", "a b.tar")
+    assert done == Result(0, f"{path}\n", f"Wrote {os.path.getsize(path) / 1000:.1f} kB\n")
+    assert into(other, path) == Result(0, f"{NAME}\n", "")
+    before, after = store.find_record(NAME), other.find_record(NAME)
+    assert before and after
+    assert (after.files, after.revision, after.source) == (before.files, before.revision, before.source)
+    for _, content in PARTS.values():
+        assert Path(other.blob_path(sum_of(content))).read_bytes() == content
+    assert run_cli("fsck", "--store", other.root).code == 0
+    assert files_below(world / "two/ramalama-like/partial") == []
+    # Again, and under another name: nothing is copied twice.
+    assert into(other, path, "ollama://mine") == Result(0, "ollama://mine:latest\n", "")
+    assert len(os.listdir(f"{other.folder}/blobs")) == 3
+
+
+def test_the_same_model_gives_the_same_bytes(store: Store) -> None:
+    assert run_cli("export", NAME, "a.tar").code == run_cli("export", NAME, "b.tar").code == 0
+    assert Path("a.tar").read_bytes() == Path("b.tar").read_bytes()
+    again = run_cli("export", NAME, "a.tar")
+    assert again == Result(
+        22, "", error_text(f"{os.getcwd()}/a.tar: is there already", "remove it, or name another file")
+    )
+    assert sorted(name for name in os.listdir(".") if "tar" in name or name.startswith(".")) == ["a.tar", "b.tar"]
+
+
+@pytest.mark.skipif(not shutil.which("skopeo"), reason="skopeo is not here")
+def test_skopeo_reads_it(store: Store) -> None:
+    """The format is that of the OCI's specifications."""
+    assert run_cli("export", NAME, "a.tar").code == 0
+    done = subprocess.run(["skopeo", "copy", "--insecure-policy", "oci-archive:a.tar", "dir:out"], capture_output=True,
+                          check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads(Path("out/manifest.json").read_text())
+    assert manifest["artifactType"] == "application/vnd.cncf.model.manifest.v1+json"
+    assert [layer["annotations"]["org.cncf.model.filepath"] for layer in manifest["layers"]] == [
+        name for name, _ in PARTS.values()
+    ]
+    assert Path("out", manifest["layers"][0]["digest"][7:]).read_bytes() == PARTS["model"][1]
+
+
+def test_files_in_place_go_along(store: Store, other: Store, world: Path) -> None:
+    path = world / "x.gguf"
+    path.write_bytes(language_model())
+    size = path.stat().st_size
+    store.write_record(Record("hf://a/placed", (StoredFile("model", "x.gguf", size, "", str(path)),), 1.0))
+    assert run_cli("export", "a/placed", "a.tar").code == 0
+    assert into(other, "a.tar").code == 0
+    record = other.find_record("hf://a/placed")
+    assert record and record.files == (StoredFile("model", "x.gguf", size, sum_of(language_model())),)
+
+
+def test_a_spoilt_model_is_not_exported(store: Store) -> None:
+    path = Path(store.blob_path(sum_of(PARTS["model"][1])))
+    path.chmod(0o644)
+    path.write_bytes(bytes(len(PARTS["model"][1])))
+    done = run_cli("export", NAME, "a.tar")
+    assert (done.code, "its content is not what its sum says" in done.err) == (22, True)
+    assert not any(name for name in os.listdir(".") if "tar" in name or name.startswith("."))
+
+
+# Files from elsewhere.
+
+
+def made(path: str, change: Callable[[dict[str, Any]], None] = lambda _: None, *, notes: dict[str, str] | None = None,
+         content: bytes = language_model(), more: tuple[tuple[str, bytes], ...] = (), without: str = "",
+         image: tuple[str, bytes] | None = None) -> str:  # fmt: skip
+    """An archive of one file as another program may write it. ``change`` changes the manifest."""
+    digest = sum_of(content)
+    layer = {"mediaType": "application/vnd.cncf.model.weight.v1.raw", "digest": f"sha256:{digest}",
+             "size": len(content), "annotations": {"org.cncf.model.filepath": "models/m.gguf"}}  # fmt: skip
+    manifest: dict[str, Any] = {"schemaVersion": 2, "config": {}, "layers": [layer]}
+    change(manifest)
+    text = json.dumps(manifest).encode()
+    given = {"ai.ramalama.model": "hf://a/b"} if notes is None else notes
+    if image:
+        given = {**given, "ai.ramalama.image": image[0], "ai.ramalama.image.sha256": sum_of(image[1])}
+    described = {"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": f"sha256:{sum_of(text)}",
+                 "size": len(text), "annotations": given}  # fmt: skip
+    members = [(f"./blobs/sha256/{digest}", content), (f"blobs/sha256/{sum_of(text)}", text),
+               ("index.json", json.dumps({"manifests": [described]}).encode()), *more]  # fmt: skip
+    if image:
+        members.append((IMAGE_MEMBER, image[1]))
+    with tarfile.open(path, "w") as tar:
+        for name, data in members:
+            if name != without:
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def test_what_others_write(other: Store, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members in any order, no roles: those follow from the names."""
+    monkeypatch.chdir(world)
+    assert into(other, made("a.tar", notes={}), "hf://x/y:q8_0") == Result(0, "hf://x/y:Q8_0\n", "")
+    record = other.find_record("hf://x/y:Q8_0")
+    assert record and [(file.role, file.name) for file in record.files] == [("model", "m.gguf")]
+
+
+def without_name(manifest: dict[str, Any]) -> None:
+    manifest["layers"][0]["annotations"] = {}
+
+
+def wrong(**members: object) -> Callable[[dict[str, Any]], None]:
+    return lambda manifest: manifest["layers"][0].update(members)
+
+
+TRICKS: dict[str, tuple[dict[str, Any], str]] = {
+    "no name": ({"notes": {}}, "does not tell the model's name"),
+    "name of a file": ({"notes": {"ai.ramalama.model": "file:///etc/passwd"}}, "cannot be the name of a model"),
+    "name in another spelling": ({"notes": {"ai.ramalama.model": "huggingface://a/b"}}, "is not how a model is called"),
+    "name that leads out": ({"notes": {"ai.ramalama.model": "hf://a/b/../../c"}}, ".."),
+    "file without name": ({"change": without_name}, "that is to be called ''"),
+    "file named ..": ({"change": wrong(annotations={"org.cncf.model.filepath": "a/.."})}, "that is to be called '..'"),
+    "control characters": ({"change": wrong(annotations={"org.cncf.model.filepath": "a\x1b[2J"})}, "to be called"),
+    "wrong size": ({"change": wrong(size=5)}, "does not have the size that was noted"),
+    "size of a text": ({"change": wrong(size="5")}, "describes a file in a way that cannot be used"),
+    "other sum": ({"change": wrong(digest=f"sha256:{'0' * 64}")}, "has no blobs/sha256/0000"),
+    "sum that is a path": ({"change": wrong(digest="sha256:../../../etc/passwd")}, "in a way that cannot be used"),
+    "packed layers": ({"change": wrong(mediaType="application/vnd.cncf.model.weight.v1.tar")}, "is packed"),
+    "no layers": ({"change": lambda manifest: manifest.update(layers=[])}, "has no files"),
+    "two files of one name": ({"change": lambda m: m["layers"].append(m["layers"][0])}, "have the same name"),
+    "no GGUF inside": ({"content": b"GGUF" + bytes(100)}, "a.tar: m.gguf: a big-endian GGUF file"),
+    "no index": ({"without": "index.json"}, "has no index.json"),
+    "a member twice": ({"more": (("index.json", b"{}"),)}, "holds index.json twice"),
+    "absolute path": ({"more": (("/etc/passwd", b"x"),)}, "leads out of it"),
+    "path that leads out": ({"more": (("blobs/../../x", b"x"),)}, "leads out of it"),
+    "member with control characters": ({"more": (("a\nb", b"x"),)}, "leads out of it"),
+    "image that is an option": ({"image": ("--root=/", b"x")}, "in a way that cannot be used"),
+}
+
+
+@pytest.mark.parametrize("which", TRICKS)
+def test_tricks_are_refused(which: str, other: Store, world: Path, monkeypatch: pytest.MonkeyPatch,
+                            fake_engine: Install) -> None:  # fmt: skip
+    fake_engine("podman-5.4")
+    monkeypatch.chdir(world)
+    more, said = TRICKS[which]
+    done = into(other, made("a.tar", **more))
+    assert (done.code, done.out, said in done.err) == (22, "", True), done.err
+    assert (other.records(), files_below(f"{other.folder}/refs")) == ([], [])
+    assert not any(path.endswith("/data") for path in files_below(world / "two"))
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_members_that_are_no_files(kind: bytes, other: Store, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world)
+    made("a.tar")
+    with tarfile.open("a.tar", "a") as tar:
+        info = tarfile.TarInfo("oci-layout")
+        info.type, info.linkname = kind, "/etc/passwd"
+        tar.addfile(info)
+    done = into(other, "a.tar")
+    assert (done.code, "is no plain file" in done.err) == (22, True)
+    assert not (world / "two").exists()
+
+
+def test_damaged_archives(other: Store, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every archive with some bytes changed is imported as it was or refused in one line."""
+    monkeypatch.chdir(world)
+    good = Path(made("a.tar")).read_bytes()
+    chance = random.Random(7)
+    for number in range(150):
+        bad = bytearray(good)
+        for _ in range(chance.randint(1, 4)):
+            bad[chance.randrange(len(bad))] = chance.randrange(256)
+        Path("bad.tar").write_bytes(bad[: chance.choice((len(bad), chance.randrange(len(bad))))])
+        store = Store(str(world / f"two-{number}"))
+        done = into(store, "bad.tar")
+        if done.code:
+            assert (done.code, done.out, store.records()) == (22, "", [])
+            assert done.err.startswith("Error: ") and done.err.count("\n") <= 2
+        else:
+            (record,) = store.records()
+            assert isinstance(record, Record)
+            assert Path(store.blob_path(record.files[0].sha256)).read_bytes() == language_model()
+
+
+@pytest.mark.parametrize("path", ["none.tar", "folder", "text", "pipe"])
+def test_what_is_no_archive(path: str, other: Store, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world)
+    (world / "folder").mkdir()
+    (world / "text").write_text("x" * 1000)
+    os.mkfifo(world / "pipe")
+    done = into(other, path)
+    assert (done.code, done.out, done.err.startswith(f"Error: {path}: ")) == (22, "", True)
+    assert not (world / "two").exists()
+
+
+def test_an_interrupted_import_leaves_no_name(store: Store, other: Store) -> None:
+    assert run_cli("export", NAME, "a.tar").code == 0
+    data = bytearray(Path("a.tar").read_bytes())
+    with tarfile.open("a.tar") as tar:  # the last file of the model is spoilt
+        place = tar.getmember(f"blobs/sha256/{sum_of(PARTS['template'][1])}").offset_data
+    data[place] ^= 1
+    Path("b.tar").write_bytes(data)
+    done = into(other, "b.tar")
+    assert (done.code, "is not what its sum says" in done.err, other.records()) == (22, True, [])
+    assert len(os.listdir(f"{other.folder}/blobs")) == 2  # what was whole is kept
+    assert into(other, "a.tar").code == 0
+
+
+# The container image.
+
+
+def test_the_image_goes_along(store: Store, other: Store, fake_engine: Install, world: Path) -> None:
+    recorder = fake_engine("podman-5.4")
+    image = world / "image.tar"
+    image.write_bytes(b"an image")
+    record = store.find_record(NAME)
+    assert record
+    export_model(store, record, "a.tar", image="quay.io/x/y:1", image_file=str(image))
+    with Archive("a.tar") as archive:
+        assert archive.image() == ("quay.io/x/y:1", sum_of(b"an image"))
+    before = snapshot(world)
+    dry = into(other, "a.tar", "--dryrun")
+    own, load = map(shlex.split, dry.out.splitlines())
+    assert (own[-2:], snapshot(world)) == (["--", f"{world}/a.tar"], before)
+    recorder.take()
+    done = into(other, "a.tar")
+    assert (done.code, done.out, done.err) == (0, f"{NAME}\n", "Loaded the image quay.io/x/y:1\n")
+    (call,) = recorder.take()
+    assert call == load and load[:3] == ["podman", "load", "-i"]
+    assert files_below(world / "two/ramalama-like/partial") == []
+    assert into(Store(str(world / "three")), "a.tar", "--nocontainer").err == (
+        "Note: the image quay.io/x/y:1 was left out, since no container is wanted\n"
+    )
+
+
+def test_the_lines_of_an_export_with_an_image(store: Store, fake_engine: Install, world: Path) -> None:
+    recorder = fake_engine("podman-5.4")
+    dry = run_cli("export", NAME, "a.tar", "--image", "quay.io/x/y:1", "--dryrun")
+    save, own = map(shlex.split, dry.out.splitlines())
+    assert save == ["podman", "save", "-o", f"{world}/a.tar.image", "quay.io/x/y:1"]
+    assert own[-8:] == ["--store", store.root, "export", "--image", "quay.io/x/y:1", "--", NAME, f"{world}/a.tar"]
+    recorder.take()
+    done = run_cli("export", NAME, "a.tar", "--image", "quay.io/x/y:1")  # the fake writes nothing
+    assert (done.code, recorder.take()) == (5, [save])
+    assert not any("tar" in name for name in os.listdir("."))
