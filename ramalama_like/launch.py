@@ -61,7 +61,11 @@ def pull_pending(decided: Decided) -> bool:
         for name in pending:
             reference = find_reference(name, lookup)
             ui.say(f"Pulling {reference.canonical}")
-            pulled = pull_model(reference, lookup, Transfers(), verify=merged.verify.value)
+            progress = Transfers()
+            try:
+                pulled = pull_model(reference, lookup, progress, verify=merged.verify.value)
+            finally:
+                progress.stop()
             for note in pulled.notes:
                 ui.say(f"Note: {note}")
     return bool(pending)

@@ -48,24 +48,36 @@ class Decided:
     facts: HostFacts
 
 
-def decide(request: Request, *, engine: EngineFacts | None = None, pulled: bool = False) -> Decided:
-    """Everything up to the plan. ``engine`` is given where it is known already; ``pulled``: what had to be fetched is
-    here by now. Changes nothing. Raises AppError."""
+def decide(request: Request, *, engine: EngineFacts | None = None, pulled: bool = False, like: Decided | None = None
+           ) -> Decided:  # fmt: skip
+    """Everything up to the plan. Changes nothing. Raises AppError.
+
+    ``engine`` is given where it is known already. ``pulled``: what had to be fetched is here by now. The models are
+    those of ``like`` where that is given.
+    """
     loaded = settings.load_settings(request)
     merged = loaded.settings
     facts = find_facts(merged)
     engine = engine or find_engine(merged, facts)
-    lookup = settings.find_lookup(merged)
-    if pulled:
-        lookup = replace(lookup, policy=MISSING)
-    model = resolve_model(request.model, lookup)
+    if like:
+        model, draft = like.plan.model, like.plan.draft
+    else:
+        model, draft = _find_models(request, merged, pulled=pulled)
     if len(request.arguments) > 1 and request.command == "serve":
         raise ValueProblem("several models cannot be served together yet", "start one server for each")
-    draft = resolve_model(merged.model_draft.value, lookup) if merged.model_draft.value else None
     _check_files(merged)
     situation = _situation(request, merged, facts, engine, model)
     plan = planner.make_plan(request, merged, facts, engine, model, draft, situation)
     return Decided(request, plan, loaded, facts)
+
+
+def _find_models(request: Request, merged: Settings, *, pulled: bool) -> tuple[Model, Model | None]:
+    """The model, and the draft model where there is one."""
+    lookup = settings.find_lookup(merged)
+    if pulled:
+        lookup = replace(lookup, policy=MISSING)
+    draft = merged.model_draft.value
+    return resolve_model(request.model, lookup), resolve_model(draft, lookup) if draft else None
 
 
 def find_facts(merged: Settings) -> HostFacts:

@@ -167,6 +167,10 @@ class _Drawing:
         """The plan without an engine: the server is a child process of its own."""
         self._refuse_without_engine()
         model = self.model.main.path
+        if any(file.role == "shard" and os.path.basename(file.path) != file.name for file in self.model.files):
+            # The server finds the other parts by their names, which only a container gives to files of the store.
+            raise ValueProblem(f"{self.model.reference}: is in parts, which the store can give to a container only",
+                               "use an engine, or give the path of the first part")  # fmt: skip
         if self._is_server():
             endpoint, listen, _ = self._endpoint("")
             command = self._server_command(os.path.dirname(model), "", listen, self.settings.logfile.value)

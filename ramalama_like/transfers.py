@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _EVERY_S = 0.1  # between two looks of the line
+_LONGEST_S = 100 * 3600
 _RATE_OVER_S = 5.0  # the rate is that of the last seconds: what it was before tells little about what is left
 
 
@@ -47,8 +48,7 @@ class Transfers:
 
     def end(self, *, fetched: bool) -> None:
         """It is here; not ``fetched``: it was already."""
-        if self._moving:
-            ui.rewrite("")
+        self.stop()
         if not fetched:
             ui.say(f"{self._name}: is here already")
             return
@@ -60,8 +60,7 @@ class Transfers:
 
     def wait(self, seconds: float, host: str) -> None:
         """A host has asked to be left alone for a while."""
-        if self._moving:
-            ui.rewrite("")
+        self.stop()
         ui.say(f"{host} asks to wait: going on in {time_text(seconds)}")
 
     def share(self) -> None:
@@ -72,8 +71,9 @@ class Transfers:
 
     def stop(self) -> None:
         """Leave the terminal clean, whatever happened."""
-        if self._moving:
+        if self._moving and self._shown:
             ui.rewrite("")
+        self._shown = 0.0
 
     def _rate(self) -> float:
         """Bytes per second of late; 0 where there is nothing to go by yet."""
@@ -89,7 +89,7 @@ def progress_line(name: str, done: int, size: int, rate: float, width: int) -> s
         parts.append(f"{size_text(done)} of {size_text(size)}")
     else:
         parts.append(size_text(done))
-    if rate > 0:
+    if rate >= 1:
         parts.append(f"{size_text(round(rate))}/s")
         if size > done:
             parts.append(f"{time_text((size - done) / rate)} left")
@@ -109,6 +109,8 @@ def size_text(size_bytes: int) -> str:
 
 def time_text(seconds: float) -> str:
     """A time for people: 0:07, 12:30, 1:02:03."""
+    if seconds >= _LONGEST_S:
+        return "days"
     whole = round(seconds)
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)

@@ -30,7 +30,6 @@ from ramalama_like.options import COMMANDS
 Install = Callable[..., Recorder]
 
 STARTERS = [name for name, command in COMMANDS.items() if command.starts]
-DEMO_HINT = "give the path of a GGUF file, or 'demo', the model that comes with this program"
 AGAIN = "download the model again"
 FREE = "choose another one, or leave --port out for the next free one"
 
@@ -99,7 +98,8 @@ OPTIONS = {
     ("--memory", "5m"): ("'5m' is less than 6m, the least that engines take", "write it like 8g or 512m"),
     ("--ngl", "some"): ("'some' is neither a number nor all nor auto", LAYERS),
     ("--ngl", "-2"): ("-2 is less than -1", LAYERS),
-    ("--pull", "sometimes"): ("'sometimes' is not one of never, newer, missing, always", "when to pull the image."),
+    ("--pull", "sometimes"): ("'sometimes' is not one of never, newer, missing, always",
+                             "when to ask for a newer image, and for a newer model."),
     ("--pull", "allways"): ("'allways' is not one of always, newer, missing, never", "did you mean always?"),
     ("--engine", "nerdctl"): ("'nerdctl' is not one of none, docker, podman",
                               "container engine; the default is podman, else docker, else none."),
@@ -156,10 +156,10 @@ def test_perplexity_needs_a_text(world: Path, model: str, fake_engine: Install) 
 
 
 USAGE: dict[tuple[str, ...], tuple[int, str, str]] = {
-    ("rum", "m"): (2, "no such command: rum", "did you mean run?"),
+    ("rum", "m"): (2, "no such command: rum", "did you mean rm or run?"),
     ("xyzzy",): (2, "no such command: xyzzy", "see ramalama-like --help"),
     ("config",): (2, "config needs a command", "one of: show"),
-    ("pull", "m"): (38, "pull: pulling models is not built yet", "see ramalama-like --help for what there is"),
+    ("sandbox", "m"): (38, "sandbox: sandboxed agents are not built yet", "see ramalama-like --help for what there is"),
     ("run", "m", "--temprature", "1"): (2, "no such option: --temprature", "did you mean --temp?"),
     ("run", "m", "--xyzzy"): (2, "no such option: --xyzzy", "see ramalama-like run --help"),
     ("bench", "m", "--detach"): (2, "no such option: --detach", "it is an option of serve"),
@@ -192,7 +192,7 @@ def test_command_lines_that_cannot_be_understood(line: tuple[str, ...], world: P
 
 
 def test_the_process_ends_with_the_code(world: Path) -> None:
-    for line in (("rum", "m"), ("pull", "m"), ("stop",)):
+    for line in (("rum", "m"), ("sandbox", "m"), ("stop",)):
         code, message, hint = USAGE[line]
         assert run_program(*line) == Result(code, "", error_text(message, hint))
     shown = run_program("rum", "m", "--debug")
@@ -303,29 +303,36 @@ def test_a_path_that_leads_to_no_model(name: str, world: Path, model: str, fake_
         refused(world, recorder, line_for(command, text), 22, message, hint)
 
 
-@pytest.mark.parametrize(("name", "code", "message"), [
-    ("nosuch", 22, "nosuch: no file and no known model has this name"),
-    ("hf://o/m", 38, "hf://o/m: models from Hugging Face cannot be pulled by this version"),
-    ("o/m", 38, "o/m: models from Hugging Face cannot be pulled by this version"),
-    ("ollama://x", 38, "ollama://x: models from Ollama cannot be pulled by this version"),
-    ("oci://q/m", 38, "oci://q/m: models from a registry cannot be pulled by this version"),
-    ("https://h/m.gguf", 38, "https://h/m.gguf: models from the web cannot be pulled by this version"),
-])  # fmt: skip
-def test_a_name_that_cannot_be_had(name: str, code: int, message: str, world: Path, fake_engine: Install) -> None:
+ABSENT = "is not on this machine, and nothing is fetched while offline"
+ONLINE = "leave out --offline, and unset HF_HUB_OFFLINE"
+
+
+@pytest.mark.parametrize("name", ["hf://o/m", "o/m", "ollama://x", "oci://q.io/m", "https://h/m.gguf", "rlcr://m"])
+def test_a_name_that_cannot_be_had(name: str, world: Path, fake_engine: Install) -> None:
     recorder = fake_engine("podman-5.4")
     before = snapshot(world / "home", world / "run", world / "tmp")
     for command in STARTERS:
-        assert run_cli(*line_for(command, name)) == Result(code, "", error_text(message, DEMO_HINT))
-        dry = run_cli("--dryrun", *line_for(command, name))
-        assert (dry.code, dry.err.splitlines()[0]) == (0, f"Note: {name} has not been resolved: {message}")
+        line = ["--offline", *line_for(command, name)]
+        assert run_cli(*line) == Result(5, "", error_text(f"{name}: {ABSENT}", ONLINE))
+        dry = run_cli("--dryrun", *line)
+        assert (dry.code, dry.err.splitlines()[0]) == (0, f"Note: {name} has not been resolved: {name}: {ABSENT}")
     assert snapshot(world / "home", world / "run", world / "tmp") == before
+    assert recorder.take() == []
+
+
+def test_a_name_that_nobody_knows(world: Path, fake_engine: Install) -> None:
+    recorder = fake_engine("podman-5.4")
+    message = "nosuch: no file and no known model has this name"
+    hint = "write hf://OWNER/REPOSITORY, ollama://NAME or the path of a file; `shortnames` lists short names"
+    for command in STARTERS:
+        assert run_cli(*line_for(command, "nosuch")) == Result(22, "", error_text(message, hint))
     assert recorder.take() == []
 
 
 def test_a_draft_model_counts_too(world: Path, model: str, fake_engine: Install) -> None:
     recorder = fake_engine("podman-5.4")
-    assert run_cli("serve", "--model-draft", "hf://o/m", model) == Result(
-        38, "", error_text("hf://o/m: models from Hugging Face cannot be pulled by this version", DEMO_HINT)
+    assert run_cli("--offline", "serve", "--model-draft", "hf://o/m", model) == Result(
+        5, "", error_text(f"hf://o/m: {ABSENT}", ONLINE)
     )
     refused(world, recorder, ["serve", "--model-draft", f"{world}/home", model], 22,
             f"{world}/home: is a folder, not a GGUF file", "give the path of a file")  # fmt: skip

@@ -300,10 +300,10 @@ def test_the_same_model_whole_and_in_parts_is_one() -> None:
 
 
 def test_the_same_name_in_two_folders_is_not_the_same_model() -> None:
-    paths = ["en/m-Q4_K_M.gguf", "fr/m-Q4_K_M.gguf", "de/m-q4_k_m.gguf"]
-    assert refused(paths, "Q4_K_M").message == "hf://org/repo: has 3 models in Q4_K_M"
+    paths = ["en/m-Q4_K_M.gguf", "fr/m-Q4_K_M.gguf", "fr/m-q4_k_m.gguf", "de/m-Q4_K_M.gguf"]
+    assert refused(paths, "Q4_K_M").message == "hf://org/repo: has 4 models in Q4_K_M"
     same = tuple(RemoteFile(path, f"https://hub/{path}", 9, "a" * 64) for path in paths)
-    assert [file.path for file in choose(Listing("hf://org/repo", same), asked("Q4_K_M")).files] == [paths[2]]
+    assert [file.path for file in choose(Listing("hf://org/repo", same), asked("Q4_K_M")).files] == [paths[3]]
 
 
 def test_several_models_in_one_quantization_are_ambiguous() -> None:

@@ -428,16 +428,16 @@ def rows() -> Iterator[tuple[str, Case, list[tuple[str, str, str, str]]]]:
     )
     yield "token", case(observed=seen(hub=Reply(hub, problem="timed out"), hub_token="$HF_TOKEN")), [
         ("warn", f"{hub} does not tell whether the token is valid: timed out", "models that need it may be refused",
-         "hf auth login")
+         "ramalama-like login huggingface")
     ]  # fmt: skip
     yield "token", case(observed=seen(hub=Reply(hub, 401), hub_token="$HF_TOKEN")), [
         ("fail", "Hugging Face refuses the token in $HF_TOKEN", "not even public models can be had with it",
-         "hf auth login")
+         "ramalama-like login huggingface")
     ]  # fmt: skip
     yield (
         "token",
         case(observed=seen(hub_token="$HF_TOKEN", hub_token_problem="why")),
-        [("fail", "the token in $HF_TOKEN was not sent", "why", "hf auth login")],
+        [("fail", "the token in $HF_TOKEN was not sent", "why", "ramalama-like login huggingface")],
     )
     yield "proxy", case(), [("ok", "no proxy is set for plain HTTP", "", "")]
     for exceptions in ("*", "x, 127.0.0.1 ,LOCALHOST", "127.0.0.0/8,localhost"):

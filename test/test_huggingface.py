@@ -197,6 +197,49 @@ def test_an_endpoint_below_a_folder(hub: HuggingFaceHub) -> None:
     assert found.files == (RemoteFile("m.gguf", f"{hub.url}/proxy/hf/org/repo/resolve/{commit}/m.gguf", 4),)
 
 
+@pytest.mark.parametrize(
+    "endpoint", ["huggingface.co", "ftp://x", "http://", "", "https://a b", "https:///x", "http://x\n"]
+)
+def test_an_endpoint_that_is_none(endpoint: str) -> None:
+    with Client() as client, pytest.raises(ValueProblem) as caught:
+        huggingface.find(parse_reference("hf://org/repo"), client, Access(hf_endpoint=endpoint))
+    assert caught.value.message.startswith("HF_ENDPOINT: ")
+    assert caught.value.hint == "write it like https://huggingface.co"
+
+
+def test_secrets_in_an_endpoint_are_not_shown(hub: HuggingFaceHub) -> None:
+    hub.add("org/repo", FILES).gated = True
+    access = Access(hf_endpoint=hub.url.replace("http://", "http://user:secret@") + "/")
+    with Client() as client:
+        with pytest.raises(ValueProblem) as wrong:
+            huggingface.find(parse_reference("hf://org/repo"), client, access)
+        assert "does not accept the token or password that it was sent (HTTP 401)" in wrong.value.message
+        assert "secret" not in wrong.value.message + wrong.value.hint
+        hub.tokens = {"Basic dXNlcjpzZWNyZXQ=": "me"}
+        shown = str(huggingface.find(parse_reference("hf://org/repo"), client, access).notes)
+        with pytest.raises(ValueProblem) as caught:
+            huggingface.find(parse_reference("hf://org/none"), client, access)
+    assert "secret" not in shown + caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("header", "url"),
+    [
+        ("", ""),
+        ('<https://h/a?cursor=x%3D>; rel="next"', "https://h/a?cursor=x%3D"),
+        ("<https://h/a>; rel=next", "https://h/a"),
+        ('<https://h/a>; rel="prev", <https://h/b>; rel="next"', "https://h/b"),
+        ('<https://h/a>; title="next"; REL="last next"', "https://h/a"),
+        ('<https://h/a,b;c>;rel="next",<https://h/d>; rel="first"', "https://h/a,b;c"),
+        ('<https://h/a>; rel="nextish"', ""),
+        ("<https://h/a", ""),
+        (";;<>,<<>>", ""),
+    ],
+)
+def test_the_next_page_in_a_header(header: str, url: str) -> None:
+    assert huggingface._next_link(header) == url
+
+
 # Tokens.
 
 
@@ -207,6 +250,23 @@ def test_the_token_is_shown_and_opens_what_is_private(hub: HuggingFaceHub) -> No
     assert len(found.files) == 3
     assert found.authorization == "Bearer hf_secret"
     assert all(seen.headers["authorization"] == "Bearer hf_secret" for seen in hub.requests)
+
+
+def test_the_token_does_not_follow_to_where_large_files_are(hub: HuggingFaceHub) -> None:
+    with HubServer() as storage, Client() as client:
+        hub.storage = storage
+        hub.tokens = {"hf_secret": "me"}
+        hub.add("org/repo", FILES, gated=True).members = {"me"}
+        found = find(hub, "hf://org/repo", "hf_secret")
+        for file in found.files:
+            assert client.ask(file.url, authorization=found.authorization).body == FILES[file.path]
+        assert storage.count() == 2
+        assert all("hf_secret" not in str(seen.headers) for seen in storage.requests)
+        assert storage.requests[0].query == "signature=secret"
+        with pytest.raises(ValueProblem) as caught:
+            client.ask(found.files[0].url)
+        assert "wants to know who asks (gated)" in caught.value.message
+        assert caught.value.hint == f"ask for access at {hub.url}/org/repo, then log in or set HF_TOKEN"
 
 
 def test_the_token_can_be_kept_back(hub: HuggingFaceHub) -> None:

@@ -181,6 +181,22 @@ def test_answers_that_make_no_sense(hub: ModelScopeHub, body: bytes, status: int
     assert refusal(hub, "ms://org/repo")[0].endswith(what)
 
 
+def test_the_address_of_the_hub() -> None:
+    assert modelscope.find_endpoint(Access()) == "https://modelscope.cn"
+    assert modelscope.find_endpoint(Access(variables={"MODELSCOPE_DOMAIN": "www.modelscope.ai"})) == (
+        "https://www.modelscope.ai"
+    )
+    configured = Access(ms_endpoint="http://mirror/ms/", variables={"MODELSCOPE_DOMAIN": "www.modelscope.ai"})
+    assert modelscope.find_endpoint(configured) == "http://mirror/ms"
+    for access, name in (
+        (Access(ms_endpoint="mirror"), "modelscope_endpoint: mirror"),
+        (Access(variables={"MODELSCOPE_DOMAIN": "ftp://x"}), "MODELSCOPE_DOMAIN: ftp://x"),
+    ):
+        with pytest.raises(ValueProblem) as caught:
+            modelscope.find_endpoint(access)
+        assert caught.value.message == f"{name} is no address of a hub"
+
+
 def test_nothing_is_asked_offline(hub: ModelScopeHub) -> None:
     with Client(offline=True) as client, pytest.raises(AppError) as caught:
         modelscope.find(parse_reference("ms://org/repo"), client, Access(offline=True, ms_endpoint=hub.url))

@@ -119,7 +119,7 @@ def test_names_that_are_not_there(registry: OllamaRegistry) -> None:
     with pytest.raises(AppError) as caught:
         find(registry, "ollama://tinystorie")
     assert (caught.value.message, caught.value.hint) == (
-        f"{registry.place}/library/tinystorie: {registry.place} has no repository of this name (HTTP 404)",
+        f"{registry.place}/library/tinystorie: {registry.place} has no tag latest of this name (HTTP 404)",
         "did you mean library/tinystories?",
     )
 
@@ -208,6 +208,6 @@ def test_damaged_bytes_never_get_a_name(registry: OllamaRegistry, world: Path, t
 
 def test_an_error_is_one_line_and_a_hint(registry: OllamaRegistry, world: Path) -> None:
     assert pull(world, "ollama://nothing") == Result(22, "", error_text(
-        f"{registry.place}/library/nothing: {registry.place} has no repository of this name (HTTP 404)",
+        f"{registry.place}/library/nothing: {registry.place} has no tag latest of this name (HTTP 404)",
         "check the name",
     ))  # fmt: skip

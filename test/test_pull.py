@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shlex
+import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from harness import (
+    HOSTS,
     Recorder,
     Result,
     error_text,
@@ -31,8 +34,10 @@ from ramalama_like.cli.pull import named
 from ramalama_like.listing import Listing, RemoteFile
 from ramalama_like.models.choices import candidates_of
 from ramalama_like.models.store import Store
+from ramalama_like.probe import probe
 from ramalama_like.reference import parse_reference
 from ramalama_like.transfers import size_text
+from ramalama_like.value import replace
 
 Install = Callable[..., Recorder]
 TEMPLATE = b"{{ if .System }}<s>{{ .System }}{{ end }}<u>{{ .Prompt }}<a>{{ .Response }}"
@@ -51,6 +56,17 @@ def part(number: int) -> bytes:
         gguf_pair("general.architecture", "text", "llama"), gguf_pair("llama.embedding_length", "u32", 64),
         gguf_pair("split.no", "u16", number), LONG, tensors=[gguf_tensor("output_norm.weight", [4])], data=16,
     )  # fmt: skip
+
+
+def image_layer(**files: bytes) -> bytes:
+    """A layer of an image, packed."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, body in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(body)
+            tar.addfile(member, io.BytesIO(body))
+    return out.getvalue()
 
 
 def clip() -> bytes:
@@ -410,3 +426,185 @@ def test_a_model_of_another_store_is_used_where_it_lies(hubs: Hubs, world: Path,
     assert (dry.code, dry.err, f"{cache}/blobs/one" in dry.out) == (0, "", True)
     assert hubs.requests() == 0
     assert shlex.split(run_cli("--dryrun", "--offline", "serve", "hf://o/m").out) == shlex.split(dry.out)
+
+
+# Commands that need several things at once.
+
+
+@pytest.mark.parametrize("backends", ["cpu", "vulkan,cpu"])
+def test_bench_pulls_once_for_all_back_ends(backends: str, hubs: Hubs, fake_engine: Install) -> None:
+    recorder = fake_engine("podman-5.4")
+    dry = run_cli("--dryrun", "bench", "--backend", backends, "hf://o/m:Q8_0")
+    shown = recorder.shell(dry.out)
+    assert len(shown) == len(backends.split(","))
+    asked = hubs.requests()
+    run_cli("bench", "--backend", backends, "hf://o/m:Q8_0")
+    assert recorder.take_runs() == shown
+    fetched = [seen.path for seen in hubs.huggingface.requests[asked:] if seen.path.endswith("/revision/main")]
+    assert len(fetched) == 2, "one question for the plan, one for the pull"
+
+
+def test_a_draft_model_is_pulled_too(hubs: Hubs, fake_engine: Install) -> None:
+    recorder = fake_engine("podman-5.4")
+    line = ["serve", "--model-draft", "ollama://own:1b", "short"]
+    dry = run_cli("--dryrun", *line)
+    assert [note.partition(" would be")[0] for note in dry.err.splitlines()] == ["Note: short", "Note: ollama://own:1b"]
+    (shown,) = recorder.shell(dry.out)
+    real = run_cli(*line)
+    assert recorder.take_runs() == [shown]
+    assert [row for row in real.err.splitlines() if row.startswith("Pulling")] == [
+        "Pulling hf://o/m:Q8_0", "Pulling ollama://own:1b",
+    ]  # fmt: skip
+
+
+def test_what_cannot_fit_is_refused_before_it_is_fetched(
+    hubs: Hubs, fake_engine: Install, monkeypatch: pytest.MonkeyPatch, big_header: bytes
+) -> None:
+    recorder = fake_engine("podman-5.4")
+    hubs.huggingface.add("o/huge", {"huge-Q8_0.gguf": big_header})
+    facts = replace(probe(str(HOSTS / "no-gpu")), root="/", memory_bytes=1 << 20)
+    monkeypatch.setattr("ramalama_like.pipeline.probe", lambda _root: facts)
+    refused = run_cli("serve", "hf://o/huge")
+    assert (refused.code, recorder.take_runs(), hubs.store.exists()) == (22, [], False)
+    assert "needs at least" in refused.err
+
+
+@pytest.fixture
+def big_header(tiny_gguf: Path) -> bytes:
+    """A model that needs more than a MiB."""
+    return tiny_gguf.read_bytes()
+
+
+# Other hubs.
+
+
+def test_a_file_on_the_web(hubs: Hubs, fake_engine: Install) -> None:
+    recorder = fake_engine("podman-5.4")
+    url = hubs.huggingface.put("/files/web-Q8_0.gguf", model_bytes(10))
+    secret = url.replace("http://", "http://user:secret@") + "?token=secret"
+    dry = run_cli("--dryrun", "serve", secret)
+    assert dry.code == 0
+    assert f"{hubs.store}/ramalama-like/blobs/sha256-of-web-Q8_0.gguf" in dry.out
+    place = hubs.huggingface.netloc
+    assert f"may be another one: {place} publishes no SHA-256 sums, by which the store names files" in dry.err
+    real = run_cli("serve", secret)
+    (run,) = recorder.take_runs()
+    total = hashlib.sha256(model_bytes(10)).hexdigest()
+    assert any(f"sha256-{total}" in word for word in run)
+    assert "secret" not in dry.out + dry.err + real.out + real.err + " ".join(run)
+    (record,) = Store(str(hubs.store)).records()
+    assert record.name == url
+    asked = hubs.requests()
+    assert recorder.shell(run_cli("--dryrun", "serve", secret).out) == [run]
+    assert hubs.requests() == asked
+
+
+def test_a_published_sum_makes_the_path_known(hubs: Hubs, fake_engine: Install) -> None:
+    recorder = fake_engine("podman-5.4")
+    total = hashlib.sha256(model_bytes(10)).hexdigest()
+    url = hubs.huggingface.put("/files/web.gguf", model_bytes(10), headers={"X-Checksum-Sha256": total})
+    dry = run_cli("--dryrun", "serve", url)
+    assert len(dry.err.splitlines()) == 1
+    (shown,) = recorder.shell(dry.out)
+    run_cli("serve", url)
+    assert recorder.take_runs() == [shown]
+
+
+def test_an_image_shows_its_files_when_it_is_unpacked(hubs: Hubs, fake_engine: Install) -> None:
+    recorder = fake_engine("podman-5.4")
+    kind = "application/vnd.oci.image.layer.v1.tar+gzip"
+    layer = image_layer(**{"models/m/m.gguf": model_bytes(11)})
+    hubs.registry.add_layers("team/image", "latest", hubs.registry.layer(kind, layer))
+    name = f"oci://{hubs.registry.place}/team/image"
+    dry = run_cli("--dryrun", "serve", name)
+    assert dry.err.splitlines()[-1] == (
+        "Note: the path of the model may be another one: which files it holds shows when they are unpacked"
+    )
+    run_cli("serve", name)
+    (run,) = recorder.take_runs()
+    total = hashlib.sha256(model_bytes(11)).hexdigest()
+    assert any(f"sha256-{total},destination=/mnt/models/m.gguf" in word for word in run)
+    asked = hubs.requests()
+    assert recorder.shell(run_cli("--dryrun", "serve", name).out) == [run]
+    assert hubs.requests() == asked
+
+
+# Choosing on a terminal.
+
+
+def test_a_person_may_choose(hubs: Hubs, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["9", "two", "2"])
+    monkeypatch.setattr("ramalama_like.ui.is_terminal", lambda _: True)
+    monkeypatch.setattr("ramalama_like.ui.ask", lambda prompt: next(answers))
+    pulled = run_cli("pull", "hf://o/double:Q4_0")
+    assert pulled.code == 0, pulled.err
+    size = size_text(len(model_bytes(3)))
+    assert pulled.err.splitlines()[:3] == [
+        "hf://o/double: has 2 models in Q4_0", f"  1  Q4_0           {size}  a-Q4_0.gguf",
+        f"  2  Q4_0           {size}  b-Q4_0.gguf",
+    ]  # fmt: skip
+    (record,) = Store(str(hubs.store)).records()
+    assert record.name == "hf://o/double/b-Q4_0.gguf"
+
+
+@pytest.mark.parametrize("answer", ["q", "", " QUIT "])
+def test_a_person_may_leave(answer: str, hubs: Hubs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ramalama_like.ui.is_terminal", lambda _: True)
+    monkeypatch.setattr("ramalama_like.ui.ask", lambda prompt: answer)
+    pulled = run_cli("pull", "hf://o/double")
+    assert (pulled.code, pulled.err.splitlines()[-1]) == (130, "Error: nothing was chosen")
+    assert not hubs.store.exists()
+
+
+# The default transport.
+
+
+def test_the_configured_transport_is_asked(hubs: Hubs, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_cli("pull", "tiny:latest").code == 22
+    monkeypatch.setenv("RAMALAMA_TRANSPORT", "ollama")
+    assert run_cli("pull", "tiny:latest").code == 0
+    (record,) = Store(str(hubs.store)).records()
+    assert record.name == "ollama://tiny:latest"
+    assert run_cli("pull", "short").code == 0, "a short name comes first"
+
+
+# What is told about what is here.
+
+
+def test_list_and_inspect_know_what_was_pulled(hubs: Hubs) -> None:
+    run_cli("pull", "hf://o/m:Q8_0")
+    listed = json.loads(run_cli("list", "--json").out)
+    size = len(hubs.files["m-Q8_0.gguf"]) + len(hubs.files["mmproj-m-f16.gguf"])
+    assert [(row["shortname"], row["name"], row["size"]) for row in listed] == [("short", "hf://o/m:Q8_0", size)]
+    shown = json.loads(run_cli("inspect", "--json", "short").out)
+    assert (shown["Name"], shown["Path"], shown["Registry"]) == (
+        "hf://o/m:Q8_0", hubs.blob("m-Q8_0.gguf"), "huggingface",
+    )  # fmt: skip
+    absent = run_cli("inspect", "hf://o/m")
+    hint = "fetch it: ramalama-like pull hf://o/m"
+    assert absent == Result(22, "", error_text("hf://o/m: is not on this machine", hint))
+
+
+def test_a_model_whose_file_is_lost_is_pulled_again(hubs: Hubs, fake_engine: Install) -> None:
+    fake_engine("podman-5.4")
+    run_cli("pull", "hf://o/m")
+    os.unlink(hubs.blob("mmproj-m-f16.gguf"))
+    assert run_cli("--dryrun", "serve", "hf://o/m").err.startswith("Note: hf://o/m would be pulled first (")
+    assert run_cli("pull", "hf://o/m").err.splitlines()[0] == "m-Q4_K_M.gguf: is here already"
+    assert os.path.exists(hubs.blob("mmproj-m-f16.gguf"))
+
+
+def test_without_a_container_files_are_used_by_their_paths(
+    hubs: Hubs, fake_engine: Install, monkeypatch: pytest.MonkeyPatch, world: Path
+) -> None:
+    recorder = Recorder.install(world / "native", "llama-server")
+    monkeypatch.setenv("PATH", recorder.path)
+    (shown,) = run_cli("--dryrun", "--nocontainer", "serve", "ollama://tiny").out.splitlines()
+    words = shlex.split(shown)
+    run_cli("pull", "ollama://tiny")
+    assert Path(words[words.index("--model") + 1]).read_bytes() == model_bytes(5)
+    assert "{{" in Path(words[words.index("--chat-template-file") + 1]).read_text()
+    said = "hf://o/m:Q5_K_M: is in parts, which the store can give to a container only"
+    assert run_cli("--dryrun", "--nocontainer", "serve", "hf://o/m:Q5_K_M") == Result(
+        22, "", error_text(said, "use an engine, or give the path of the first part")
+    )

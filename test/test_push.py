@@ -18,6 +18,14 @@ import pytest
 from harness import Result, error_text, run_cli, run_program, snapshot
 from hubs.registry import FakeRegistry
 from hubs.server import HubServer, Reply, Seen
+from test_ollama import weights
+
+from ramalama_like.errors import AppError
+from ramalama_like.models.access import Access
+from ramalama_like.models.client import Client
+from ramalama_like.models.push import Pusher, PushFile, push_order
+from ramalama_like.models.registry import Registry
+from ramalama_like.models.store import Store
 
 DEMO = Path(__file__).parents[1] / "ramalama_like" / "data" / "demo" / "demo.gguf"
 SUM = hashlib.sha256(DEMO.read_bytes()).hexdigest()
@@ -63,6 +71,52 @@ def test_what_is_pushed_is_pulled(registry: FakeRegistry, world: Path) -> None:
     moved = run_cli(*store, "push", "--type=artifact", f"{registry.place}/t/demo:raw", f"oci://{registry.place}/u:1")
     assert moved.code == 0
     assert manifest(registry, "u", "1")["layers"] == manifest(registry, "t/demo", "artifact")["layers"]
+
+
+@pytest.mark.parametrize("kind", ["raw", "artifact"])
+def test_a_model_of_several_files_comes_back_whole(
+    registry: FakeRegistry, world: Path, tmp_path: Path, kind: str
+) -> None:
+    names = {"m-00001-of-00002.gguf": "model", "m-00002-of-00002.gguf": "shard", "mmproj-m.gguf": "mmproj",
+             "chat_template.jinja": "template"}  # fmt: skip
+    data = {name: weights(tmp_path) + name.encode() * 999 for name in names}
+    data["chat_template.jinja"] = b"{{ messages }}"
+    for name, content in data.items():
+        (tmp_path / name).write_bytes(content)
+    files = push_order([PushFile(names[name], name, str(tmp_path / name)) for name in reversed(names)])
+    assert [file.name for file in files] == list(names)
+    with Client() as client:
+        pusher = Pusher(Registry(client, Access(home="/nowhere"), registry.place, "a/many", "pull,push"), "1")
+        pushed = pusher.artifact(files, {}) if kind == "artifact" else pusher.image(files, "raw")
+    assert len(manifest(registry, "a/many", "1")["layers"]) == len(names)
+    assert pushed.sent_bytes == pushed.size_bytes
+    store = world / "store"
+    done = run_cli("--store", str(store), "--quiet", "pull", f"{registry.place}/a/many:1")
+    assert done == Result(0, "", "")
+    record = Store(str(store)).find_record(f"oci://{registry.place}/a/many:1")
+    assert record is not None
+    assert [(file.name, file.role, file.sha256) for file in record.files] == [
+        (name, role, hashlib.sha256(data[name]).hexdigest()) for name, role in names.items()
+    ]
+
+
+def test_two_files_cannot_share_a_name() -> None:
+    with pytest.raises(AppError, match=r"^two files of the model have the name x$"):
+        push_order([PushFile("model", "x", "/a/x"), PushFile("mmproj", "x", "/b/x")])
+
+
+def test_long_and_foreign_names_fit_into_archives(registry: FakeRegistry, world: Path, tmp_path: Path) -> None:
+    name = f"{'ü' * 60}-{'long' * 30}.gguf"
+    (tmp_path / "f").write_bytes(weights(tmp_path))
+    with Client() as client:
+        Pusher(Registry(client, Access(home="/nowhere"), registry.place, "x", "pull,push"), "1").image(
+            [PushFile("model", name, str(tmp_path / "f"))], "raw"
+        )
+    store = world / "store"
+    assert run_cli("--store", str(store), "--quiet", "pull", f"{registry.place}/x:1") == Result(0, "", "")
+    record = Store(str(store)).find_record(f"oci://{registry.place}/x:1")
+    assert record is not None
+    assert [file.name for file in record.files] == [name]
 
 
 def test_the_configuration_decides_about_the_type(registry: FakeRegistry, monkeypatch: pytest.MonkeyPatch) -> None:

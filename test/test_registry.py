@@ -258,8 +258,8 @@ def test_an_index_leads_to_the_image_for_this_machine(
 
 def test_a_blob_is_sent_once(fake: FakeRegistry, client: Client) -> None:
     registry = ask(fake, client, actions="pull,push")
-    for body in (b"", b"x", BIG):
-        pieces = Pieces([body])
+    for parts in ([b""], [b"x"], [b"head", b"", b"tail"], [BIG], [b"head", BIG]):
+        pieces, body = Pieces(parts), b"".join(parts)
         digest = pieces.digest()
         assert put_blob(registry, pieces, digest)
         assert fake.blobs[digest] == body
@@ -280,6 +280,34 @@ def test_an_upload_that_is_cut_goes_on_where_it_was(fake: FakeRegistry, client: 
     sent = [len(one.body) for one in fake.hub.requests if one.method == "PATCH"]
     left = whole - 100 - (3 + len(BIG) // 2)
     assert sent == [whole, whole - 100, left, left]
+
+
+def test_a_token_that_runs_out_before_an_upload_is_renewed(fake: FakeRegistry, client: Client, tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(BIG)
+    fake.users, fake.forgetful = {"anna": "sesame"}, True
+    pieces = Pieces([str(tmp_path / "big")])
+    digest = pieces.digest()
+    assert put_blob(ask(fake, client, actions="pull,push", credentials=ANNA), pieces, digest)
+    pieces.close()
+    assert fake.blobs[digest] == BIG
+    assert [one.status for one in fake.hub.requests if one.method == "PATCH"] == [401, 202]
+
+
+def test_a_registry_without_tls(fake: FakeRegistry, client: Client) -> None:
+    """On this machine it is taken as it is; elsewhere the hint says what it takes."""
+    for access in (Access(), Access(verify=False)):
+        remote = Registry(client, access, fake.place, "a")
+        assert remote.base == fake.hub.url
+    remote.use_base(fake.hub.url.replace("http://", "https://"))
+    with pytest.raises(AppError) as caught:
+        remote.manifest("v1")
+    assert caught.value.message.partition(": ")[2].startswith(f"{fake.place} does not speak TLS as it should (")
+    assert (caught.value.hint, caught.value.exit_code) == ("trust whoever answers with --tls-verify=false", 5)
+
+
+def test_where_the_api_of_a_registry_is(client: Client) -> None:
+    for place, base in {"docker.io": "https://registry-1.docker.io", "quay.io": "https://quay.io"}.items():
+        assert Registry(client, Access(), place, "a/b").base == base
 
 
 def test_an_upload_of_which_nothing_arrived_begins_anew(fake: FakeRegistry, client: Client) -> None:

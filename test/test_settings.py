@@ -171,9 +171,7 @@ def test_variables(environ: dict[str, str], name: str, expected: tuple[object, s
 
 
 def test_variables_that_say_nothing() -> None:
-    environ = dict.fromkeys(
-        ["RAMALAMA_FORCE_EMOJI", "RAMALAMA_LLAMACPP_RPC_NODES", "RAMALAMA_TRANSPORT", "RAMALAMA_TOOLS_IMAGES"], "x"
-    )
+    environ = dict.fromkeys(["RAMALAMA_FORCE_EMOJI", "RAMALAMA_LLAMACPP_RPC_NODES", "RAMALAMA_TOOLS_IMAGES"], "x")
     environ |= {"RAMALAMA_USER__NO_MISSING_GPU_PROMPT": "1", "RAMALAMA_PORT": "", "RAMALAMA_NONSENSE": "", "RAMA": "x"}
     assert load("run m", environ) == load("run m")
 
@@ -222,6 +220,7 @@ any = "thing"
         "env": ((), f"{file}:4"),
         "container": (False, f"{file}:6"),
         "store": (f"{tmp_path}/models", f"{file}:7"),
+        "transport": ("ollama", f"{file}:8"),
         "ngl": ("all", f"{file}:12"),
         "temp": (1.0, f"{file}:13"),
         "benchmarks_disable": (True, f"{file}:19"),

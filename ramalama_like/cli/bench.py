@@ -36,6 +36,7 @@ def execute(request: Request) -> int:
         else:
             launch.show_several(plans, form)
         return failures[0].exit_code if failures else 0
+    all_decided = _with_models_here(all_decided)
     measured = _measure_all(request, all_decided, failures, alone=len(requests) == 1)
     if asked.format.value == "json":
         import json
@@ -61,7 +62,7 @@ def _decide(requests: Sequence[Request], failures: list[AppError]) -> list[Decid
     untold: list[tuple[str, AppError]] = []
     for request in requests:
         try:
-            found.append(pipeline.decide(request))
+            found.append(pipeline.decide(request, like=found[0] if found else None))
         except AppError as error:
             untold.append((str(request.given["backend"].value) if len(requests) > 1 else "", error))
     if not found:  # what is wrong with all of them is seldom a matter of the back end
@@ -70,6 +71,20 @@ def _decide(requests: Sequence[Request], failures: list[AppError]) -> list[Decid
         ui.error(f"{backend}: {problem.message}", problem.hint)
     failures += [problem for _, problem in untold]
     return found
+
+
+def _with_models_here(all_decided: list[Decided]) -> list[Decided]:
+    """The same plans, once the model that they share was pulled, where that is needed and any of them can run."""
+    for decided in all_decided:
+        try:
+            pipeline.check_executable(decided.request, decided)
+        except AppError:
+            continue  # told later
+        if not launch.pull_pending(decided):
+            break
+        fresh = pipeline.decide(decided.request, pulled=True)
+        return [pipeline.decide(each.request, like=fresh) for each in all_decided]
+    return all_decided
 
 
 def _measure_all(
@@ -97,7 +112,7 @@ def _measure_with_free_name(decided: Decided) -> tuple[list[dict[str, Any]], Run
     plans = [decided]  # made anew only where its name has been taken meanwhile
 
     def attempt(request: Request) -> tuple[list[dict[str, Any]], Run]:
-        return _measure(plans.pop() if plans else pipeline.decide(request))
+        return _measure(plans.pop() if plans else pipeline.decide(request, like=decided))
 
     return with_free_name(decided.request, attempt)
 

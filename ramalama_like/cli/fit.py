@@ -8,7 +8,8 @@ from ramalama_like.fit import NEVER, TOO_LONG, TOO_MANY, UNKNOWN, device_place, 
 from ramalama_like.fit_words import size_text, verdict_lines
 from ramalama_like.launch import Outline
 from ramalama_like.memory_options import read_memory_options
-from ramalama_like.models import find_reference, resolve_model
+from ramalama_like.models import find_here, find_reference, resolve_model
+from ramalama_like.models.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def outline(request: Request) -> Outline:
 def _find_model(request: Request, merged: Settings) -> Model:
     lookup = settings.find_lookup(merged)
     reference = find_reference(request.model, lookup)
-    if reference.transport in ("http", "https") and not lookup.access.offline:
+    here = reference.transport in ("http", "https") and find_here(reference, Store(lookup.store), lookup)
+    if here is None and not lookup.access.offline:
         from ramalama_like.models.remote import resolve_remote
 
         patience = {} if merged.timeout.is_default else {"patience_s": merged.timeout.value}

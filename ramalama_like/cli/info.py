@@ -17,6 +17,7 @@ from ramalama_like.facts import EngineFacts, facts_to_plain
 from ramalama_like.gpu_selectors import card_selectors
 from ramalama_like.image import choose_image
 from ramalama_like.launch import Outline, show_outline
+from ramalama_like.models.shortnames import read_shortnames
 from ramalama_like.options import Setting, all_options
 from ramalama_like.probe import probe
 from ramalama_like.value import to_plain
@@ -44,8 +45,11 @@ def execute(request: Request) -> int:
     for warning in loaded.warnings:
         ui.warn(warning)
     merged = loaded.settings
+    known = read_shortnames(settings.shortname_files())
     if merged.shortnames.value:
-        return 0  # there are none in this version
+        lines = [f"{each.name}={each.target} ({each.source})" for _, each in sorted(known.names.items())]
+        ui.write("".join(f"{ui.one_line(line)}\n" for line in lines))
+        return 0
     facts = probe(merged.host_facts.value or "/")
     if merged.host_facts_out.value:
         return _write_facts(request, facts, merged)
@@ -59,7 +63,11 @@ def execute(request: Request) -> int:
         "RagImage": merged.rag_image.value,
         "Runtimes": {"Available": ["llama.cpp"], "Default": merged.runtime.value},
         "Selinux": merged.selinux.value,
-        "Shortnames": {"Files": [], "Names": {}, "Sources": {}},
+        "Shortnames": {
+            "Files": list(known.files),
+            "Names": {name: each.target for name, each in known.names.items()},
+            "Sources": {name: each.source for name, each in known.names.items()},
+        },
         "Store": merged.store.value or settings.default_store(),
         "ToolsImage": "",
         "Tables": {"Files": list(loaded.tables)},

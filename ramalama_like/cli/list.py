@@ -5,6 +5,7 @@ from __future__ import annotations
 from ramalama_like import settings, ui
 from ramalama_like.measurement import size_text
 from ramalama_like.models.inventory import age_text, sort_entries, take_inventory
+from ramalama_like.models.shortnames import read_shortnames
 from ramalama_like.models.store import Store
 
 TYPE_CHECKING = False
@@ -26,7 +27,8 @@ def execute(request: Request) -> int:
     asked = loaded.settings
     elsewhere = settings.find_places(asked) if asked.all_stores.value else None
     cache = "" if asked.dryrun.value else settings.user_cache_dir()
-    found = take_inventory(Store(settings.find_store(asked)), cache, {}, elsewhere)
+    known = read_shortnames(settings.shortname_files()).by_model()
+    found = take_inventory(Store(settings.find_store(asked)), cache, known, elsewhere)
     entries = sort_entries(found, asked.sort.value, descending=asked.order.value == "desc")
     if asked.json.value:
         import json

@@ -225,14 +225,15 @@ def _unknown_command(words: Sequence[str]) -> UsageError | NotBuiltYet:
         said = f"no such command: {shown}" if words[1:] else f"{words[0]} needs a command"
         return UsageError(said, f"one of: {', '.join(members)}")
     known = [*COMMANDS, *(alias for command in COMMANDS.values() for alias in command.aliases), *groups()]
-    near = _nearest(words[0], known)
-    return UsageError(f"no such command: {shown}", f"did you mean {near[0]}?" if near else f"see {PROGRAM} --help")
+    near = _nearest(words[0], known, 2)  # one of them may be rm
+    hint = f"did you mean {' or '.join(near)}?" if near else f"see {PROGRAM} --help"
+    return UsageError(f"no such command: {shown}", hint)
 
 
-def _nearest(word: str, known: Sequence[str]) -> list[str]:
+def _nearest(word: str, known: Sequence[str], most: int = 1) -> list[str]:
     from difflib import get_close_matches
 
-    return get_close_matches(word, known, 1)
+    return get_close_matches(word, known, most)
 
 
 def one_line(text: str) -> str:

@@ -36,7 +36,7 @@ def execute(request: Request) -> int:
     lookup = settings.find_lookup(asked)
     reference = find_reference(request.model, lookup)
     if reference.transport in LOCAL:
-        return _local(reference, lookup)
+        return _local(request, reference, lookup, asked)
     if reference.transport == "name":
         from ramalama_like.models import resolve_model
 
@@ -54,11 +54,17 @@ def outline(request: Request) -> Outline:
     return Outline(settings.load_settings(request))
 
 
-def _local(reference: Reference, lookup: Lookup) -> int:
+def _local(request: Request, reference: Reference, lookup: Lookup, asked: Settings) -> int:
     """A file here, or the demo model: nothing has to be fetched, if only it can be used."""
     from ramalama_like.models import resolve_model
 
     model = resolve_model(reference.text, lookup)
+    if asked.dryrun.value == "json" or asked.json.value:
+        import json
+
+        files = [{"role": file.role, "name": file.name, "path": file.path, "here": True} for file in model.files]
+        ui.write(json.dumps({"command": request.command, "steps": [], "name": reference.canonical, "files": files},
+                            indent=2) + "\n")  # fmt: skip
     ui.say(f"{model.reference}: is used where it lies: {model.main.path}")
     return 0
 
@@ -92,8 +98,11 @@ def _fetch(reference: Reference, lookup: Lookup, asked: Settings) -> Pulled:
         usable = tuple(candidate for candidate in problem.candidates if candidate.usable)
         if not usable or not (ui.is_terminal(0) and ui.is_terminal(2)):
             raise
-        chosen = _ask(problem, usable, reference)
-        return pull_model(chosen, lookup, progress, verify=asked.verify.value)
+        reference = _ask(problem, usable, reference)
+    finally:
+        progress.stop()
+    try:
+        return pull_model(reference, lookup, progress, verify=asked.verify.value)
     finally:
         progress.stop()
 

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COMMAND = "hf auth login"
+COMMAND = "ramalama-like login huggingface"
 
 
 def check(case: Case) -> Iterator[Finding]:

@@ -108,6 +108,7 @@ def _read_layer(client: Client, archive: RemoteFile, store: Store, authorization
                         raise ValueProblem(f"{shown}: holds more than {MOST_FILES} files", "this is no model")
                     if not _note(read, name, member):
                         partial = held.enter_context(store.partial(f"{archive.sha256}-{len(read.files)}", waiting))
+                        held.callback(_forget, partial.data_path)
                         file = _write(tar, member, name, partial.data_path)
                         unfinished.append((partial, file))
                         read.files.append(file)
@@ -155,6 +156,12 @@ def _write(tar: TarFile, member: TarInfo, name: str, path: str) -> Unpacked:
     except OSError as error:
         raise disk_problem(path, error) from None
     return Unpacked(name, total.hexdigest(), size)
+
+
+def _forget(path: str) -> None:
+    """Remove what did not become a blob: a layer that has failed is read from its beginning again."""
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def _free_bytes(folder: str) -> int:

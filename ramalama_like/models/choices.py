@@ -410,13 +410,14 @@ def _complete(listing: Listing, files: Sequence[RemoteFile], found: Candidate, c
     name = found.quantization or found.files[0].path
     others = tuple(candidate for candidate in candidates if candidate.usable)
     if found.pieces:
-        raise NoChoice(f"{listing.name}: {name} is cut into {len(found.files)} pieces that have to be joined first",
+        what = f"{name} is cut into {len(found.files)} pieces that have to be joined first"
+        raise NoChoice(f"{_repository_of(listing)}: {what}",
                        _hint_of(listing, others) or f"fetch the pieces by their names, such as {found.files[0].path}",
                        others)  # fmt: skip
     if found.missing:
         shown = ", ".join(path.rpartition("/")[2] for path in found.missing[:2])
         more = f" and {len(found.missing) - 2} more" if len(found.missing) > 2 else ""
-        raise NoChoice(f"{listing.name}: the repository lacks parts of {name}: {shown}{more}",
+        raise NoChoice(f"{_repository_of(listing)}: the repository lacks parts of {name}: {shown}{more}",
                        _hint_of(listing, others) or "ask its owner, or use another repository", others)  # fmt: skip
     projector = _projector_for(found, files)
     return Choice(listing, (*found.files, *projector), found.quantization)

@@ -126,9 +126,12 @@ class Client:
         when ``stop`` is set.
         """
         tries = self.retries if retries is None else retries
+        payload = _Upload(body) if body is not None and not isinstance(body, bytes) else body or b""
+        if isinstance(payload, _Upload) and not payload.can_rewind:
+            tries = 0
         for attempt in range(tries + 1):
             try:
-                return self._open(method, url, headers or {}, authorization, body or b"", allow, stop)
+                return self._open(method, url, headers or {}, authorization, payload, allow, stop)
             except Passing as failure:
                 self.wait_before(attempt, url, failure, tries, stop)
         raise AssertionError  # wait_before has raised
@@ -202,7 +205,7 @@ class Client:
 
     # Asking.
 
-    def _open(self, method: str, url: str, headers: Mapping[str, str], authorization: str, body: bytes | BinaryIO,
+    def _open(self, method: str, url: str, headers: Mapping[str, str], authorization: str, body: bytes | _Upload,
               allow: Collection[int], stop: Event | None = None) -> Stream:  # fmt: skip
         if self.offline:
             raise failures.offline(url)
@@ -259,26 +262,23 @@ class Client:
         return joined
 
     def _exchange(self, method: str, url: str, origin: Origin, target: str, headers: Mapping[str, str],
-                  body: bytes | BinaryIO) -> Stream:  # fmt: skip
+                  body: bytes | _Upload) -> Stream:  # fmt: skip
         from http.client import HTTPException
 
         proxy = self._connector.proxy_for(origin.scheme, origin.host, origin.port)
-        begin = body.tell() if not isinstance(body, bytes) and body.seekable() else -1
         while True:
             link = self._take(origin)
             used = link is not None
             if link is None:
                 link = self._connect(origin, proxy, url)
             try:
-                if begin >= 0 and not isinstance(body, bytes):
-                    body.seek(begin)
-                _send(link, method, url, origin, target, headers, body, proxy)
+                _send(link, method, origin, target, headers, body, proxy)
                 response = link.getresponse()
             except (OSError, HTTPException, ValueError) as error:
                 link.close()
                 # A kept connection that the server has closed meanwhile. Who appends (PATCH) must first ask how much
                 # of it arrived.
-                repeatable = method != "PATCH" and (isinstance(body, bytes) or begin >= 0)
+                repeatable = method != "PATCH" and (isinstance(body, bytes) or body.can_rewind)
                 if used and repeatable and isinstance(error, ConnectionError | HTTPException):
                     continue
                 raise self._explained(error, url, proxy) from None
@@ -428,6 +428,21 @@ class Stream:
                 link.shutdown(SHUT_RDWR)
 
 
+class _Upload:
+    """A file that is sent, from where it stood at first, however often."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.can_rewind = file.seekable()
+        self._begin = file.tell() if self.can_rewind else 0
+
+    def rewound(self) -> BinaryIO:
+        """The file, where it stood at first if it can go back."""
+        if self.can_rewind:
+            self._file.seek(self._begin)
+        return self._file
+
+
 def split_url(url: str) -> tuple[Origin, str]:
     """The server of an address, and what it is asked for: path and query. Raises ValueProblem."""
     from urllib.parse import quote, urlsplit
@@ -454,8 +469,8 @@ def password_in(url: str) -> str:
     return basic_password(url)
 
 
-def _send(link: HTTPConnection, method: str, url: str, origin: Origin, target: str, headers: Mapping[str, str],
-          body: bytes | BinaryIO, proxy: str) -> None:  # fmt: skip
+def _send(link: HTTPConnection, method: str, origin: Origin, target: str, headers: Mapping[str, str],
+          body: bytes | _Upload, proxy: str) -> None:  # fmt: skip
     place = f"[{origin.host}]" if ":" in origin.host else origin.host
     if origin.port != (443 if origin.scheme == "https" else 80):
         place = f"{place}:{origin.port}"
@@ -469,7 +484,7 @@ def _send(link: HTTPConnection, method: str, url: str, origin: Origin, target: s
         all_headers["Content-Length"] = str(len(body))
     for name, text in all_headers.items():
         link.putheader(name, text)
-    link.endheaders(body or None)
+    link.endheaders(body.rewound() if isinstance(body, _Upload) else body or None)
 
 
 def _has_ended(link: HTTPConnection) -> bool:

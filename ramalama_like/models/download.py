@@ -7,14 +7,13 @@ the bytes come, ``ranges.py`` for which come when, ``resume.py`` for what is rem
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
 
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.models import failures
 from ramalama_like.models.failures import Passing, plain_url
-from ramalama_like.models.gguf import read_gguf, read_gguf_prefix
 from ramalama_like.models.file_names import check_path
+from ramalama_like.models.gguf import read_gguf, read_gguf_prefix
 from ramalama_like.models.ranges import Ranges, piece_size
 from ramalama_like.models.record_files import is_sha256
 from ramalama_like.models.resume import Resumed, Version, forget, read_state, url_sum, validator_of, write_state
@@ -121,11 +120,14 @@ class _Job:
 
     def run(self, partial: Unfinished) -> tuple[str, Version]:
         """Have the whole file, verified, at the partial's ``data_path``."""
+        done = False  # sys.exc_info() would also tell of what a caller is handling
         try:
-            return self._try_until_done(partial)
+            found = self._try_until_done(partial)
+            done = True
         finally:
-            if not os.path.exists(partial.state_path) and sys.exc_info()[1] is not None:
+            if not done and not os.path.exists(partial.state_path):
                 forget(partial.data_path)  # nobody could go on with it
+        return found
 
     def _try_until_done(self, partial: Unfinished) -> tuple[str, Version]:
         ranged, changes, failed = True, 0, 0

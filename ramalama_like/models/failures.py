@@ -26,6 +26,16 @@ class Passing(AppError):
         self.status = status
 
 
+class Insecure(AppError):
+    """The other side cannot show who it is (``certificate``), or does not encrypt at all."""
+
+    exit_code = 5
+
+    def __init__(self, message: str, hint: str, *, certificate: bool) -> None:
+        super().__init__(message, hint)
+        self.certificate = certificate
+
+
 def plain_url(url: str) -> str:
     """A URL without what may be secret: user, password, query."""
     scheme, mark, rest = url.partition("://")
@@ -120,15 +130,15 @@ def broken(error: Exception, url: str, *, proxy: str = "") -> AppError:
     kind = {base.__name__ for base in type(error).__mro__}
     if "SSLCertVerificationError" in kind:
         reason = getattr(error, "verify_message", "") or "it cannot be trusted"
-        return AppError(f"{name}: the certificate of {_host(url)} is refused: {reason}",
+        return Insecure(f"{name}: the certificate of {_host(url)} is refused: {reason}",
                         "check the clock; a certificate authority of your own is named by SSL_CERT_FILE",
-                        exit_code=5)  # fmt: skip
+                        certificate=True)  # fmt: skip
     if "TimeoutError" in kind:
         return late(url)
     if "SSLError" in kind and not {"SSLEOFError", "SSLZeroReturnError"} & kind:
         reason = getattr(error, "reason", "") or "nonsense"
-        return AppError(f"{name}: {_host(url)} does not speak TLS as it should ({_words(str(reason))})",
-                        "check the address: http:// and https:// are different doors", exit_code=5)  # fmt: skip
+        return Insecure(f"{name}: {_host(url)} does not speak TLS as it should ({_words(str(reason))})",
+                        "check the address: http:// and https:// are different doors", certificate=False)  # fmt: skip
     place = f"the proxy {_host(proxy)}" if proxy else _host(url)
     hint = "check the variables HTTPS_PROXY and NO_PROXY" if proxy else "check the network and the address"
     if "gaierror" in kind:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ramalama_like.errors import NotBuiltYet
 from ramalama_like.listing import LAYER
 from ramalama_like.models.client import Client
+from ramalama_like.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def find_listing(reference: Reference, client: Client, access: Access) -> Listin
     if transport in ("http", "https"):
         from ramalama_like.models.sources import http
 
-        return http.find(reference, client, access)
+        # What was written may be a short name; the name is the address, secrets and all.
+        return http.find(replace(reference, text=f"{transport}://{reference.name}"), client, access)
     raise NotBuiltYet(f"{reference.text}: models of hosted services cannot be used yet", "name a model of a hub")
 
 

@@ -39,10 +39,9 @@ def image_files(contents: Contents, store: Store, shown: str) -> tuple[StoredFil
         for part in parts:
             read_gguf(store.blob_path(part.sha256))
     taken = {part.name for part in parts}
-    for file in contents.files:
-        role = roles[file.name]
-        if file.name not in taken and role in (PROJECTOR, TEMPLATE, WEIGHTS, OTHER):
-            files.append(StoredFile(role, _last(file.name), file.size_bytes, file.sha256))
+    for role in (PROJECTOR, TEMPLATE, WEIGHTS, OTHER):
+        files += [StoredFile(role, _last(file.name), file.size_bytes, file.sha256) for file in contents.files
+                  if roles[file.name] == role and file.name not in taken]  # fmt: skip
     return tuple(files)
 
 

@@ -59,7 +59,7 @@ def list_records(store: Store, cache_dir: str) -> list[Entry]:
 
 def _entry(record: Record | Damaged) -> Entry:
     if not isinstance(record, Record):
-        return Entry(record.name, 0.0, 0, problem=f"damaged: {record.problem}")
+        return Entry(record.name, 0.0, 0, problem=f"damaged: {record.reason}")
     placed = [text for file in record.files if file.path
               for text in (file.path, str(file.size_bytes), str(file.changed_ns))]  # fmt: skip
     return Entry(record.name, record.pulled_s, record.size_bytes, placed)

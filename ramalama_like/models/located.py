@@ -6,7 +6,7 @@ import os.path
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.record import StoredFile
-from ramalama_like.reference import canonical_name, plain
+from ramalama_like.reference import plain
 from ramalama_like.value import replace, value
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ def locate(text: str, lookup: Lookup) -> Located:
             size = os.stat(path).st_size
         except OSError as error:
             raise ValueProblem(f"{plain(reference.text)}: {error.strerror}", "check the path") from None
-        return Located(canonical_name(replace(reference, name=path)), "file",
+        return Located(plain(reference.text), "file",
                        (StoredFile("model", os.path.basename(path), size, path=path),), f"the file {path}")  # fmt: skip
     if reference.transport in ("demo", "name"):
         model = resolve_model(text, lookup)

@@ -23,7 +23,7 @@ _ROLES = (
     (f"{DOCKER_MODEL}gguf.v3.lora", ADAPTER), (f"{DOCKER_MODEL}gguf.lora", ADAPTER), (f"{DOCKER_MODEL}gguf", ""),
     (f"{DOCKER_MODEL}model.file.v1+gguf", ""), (f"{DOCKER_MODEL}mmproj", PROJECTOR),
     (f"{DOCKER_MODEL}chat.template", TEMPLATE), (f"{DOCKER_MODEL}safetensors", WEIGHTS),
-    (f"{DOCKER_MODEL}vllm.config.tar", LAYER), (f"{DOCKER_MODEL}model.file", ""), (DOCKER_MODEL, OTHER),
+    (f"{DOCKER_MODEL}model.file", ""), (DOCKER_MODEL, OTHER),
     (f"{OLLAMA_MODEL}model", MODEL), (f"{OLLAMA_MODEL}projector", PROJECTOR), (f"{OLLAMA_MODEL}adapter", ADAPTER),
     (f"{OLLAMA_MODEL}template", TEMPLATE), (OLLAMA_MODEL, OTHER),
 )  # fmt: skip
@@ -38,7 +38,7 @@ def is_model_type(media_type: str) -> bool:
 def role_of(media_type: str, name: str) -> str:
     """The role of a layer's file, as in ``listing.py``."""
     if media_type.partition("+")[0].endswith((".tar", "-tar")) and is_model_type(media_type):
-        return LAYER if ".weight." in media_type or ".vllm." in media_type else OTHER
+        return LAYER if ".weight.v" in media_type else OTHER
     role = next((role for begin, role in _ROLES if media_type.startswith(begin)), "")
     return role or role_of_name(name)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ramalama_like.errors import ValueProblem
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +25,16 @@ def is_safe_path(path: object) -> bool:
         part not in ("", ".", "..") and len(part.encode()) <= _MOST_LETTERS_OF_PART and part == part.strip()
         for part in path.split("/")
     )
+
+
+def check_endpoint(address: str, name: str, example: str) -> str:
+    """The address of a hub, without slashes at its end. Raises ValueProblem, naming the variable or key it is from."""
+    scheme, mark, rest = address.partition("://")
+    host = rest.partition("/")[0].rpartition("@")[2]
+    if not mark or scheme.lower() not in ("http", "https") or not host or not rest.isprintable() or " " in rest:
+        shown = "".join(letter if letter.isprintable() else "?" for letter in address.rpartition("@")[2])
+        raise ValueProblem(f"{name}: {shown} is no address of a hub", f"write it like {example}")
+    return address.rstrip("/")
 
 
 def is_sha256(text: object) -> bool:

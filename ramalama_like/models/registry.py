@@ -110,10 +110,13 @@ class Registry:
         """
         url = path if "://" in path else f"{self.base}/v2/{path}"
         for attempt in range(2):
-            answer = self.client.ask(
-                url, method=method, headers=headers, authorization=self._authorization, body=body,
-                most_bytes=most_bytes, allow=(*allow, 400, 401, 403, 404, 405, 416),
-            )  # fmt: skip
+            try:
+                answer = self.client.ask(
+                    url, method=method, headers=headers, authorization=self._authorization, body=body,
+                    most_bytes=most_bytes, allow=(*allow, 400, 401, 403, 404, 405, 416),
+                )  # fmt: skip
+            except failures.Insecure as problem:
+                raise _trusting(problem) from None
             if answer.status != 401 or 401 in allow or attempt == 1 or not self._answer_challenge(answer):
                 break
         if not 200 <= answer.status < 300 and answer.status not in allow:
@@ -226,7 +229,9 @@ class Registry:
         try:
             self.client.ask(f"{secure}/v2/", allow=range(200, 500))
         except AppError as problem:
-            if self.client.offline or "certificate" in problem.message:
+            if isinstance(problem, failures.Insecure) and problem.certificate:
+                raise _trusting(problem) from None
+            if self.client.offline:
                 raise
             try:
                 self.client.ask(f"{plain}/v2/", allow=range(200, 500))
@@ -322,12 +327,12 @@ class Registry:
         tags = self.tags()
         if not tags:
             near = get_close_matches(self.repository, self._repositories(), 3)
-            return ValueProblem(f"{self.name}: {self.host} has no repository of this name (HTTP 404)",
+            return ValueProblem(f"{self.name}: {self.host} has no {_what(wanted)} of this name (HTTP 404)",
                                 f"did you mean {' or '.join(near)}?" if near else "check the name")  # fmt: skip
         near = get_close_matches(wanted, tags, 3, 0.5)
         more = f" and {len(tags) - 5} more" if len(tags) > 5 else ""
         hint = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(tags[:5])}{more}"
-        return ValueProblem(f"{self.name}: it has no {'manifest' if is_digest(wanted) else 'tag'} {wanted} (HTTP 404)",
+        return ValueProblem(f"{self.name}: it has no {_what(wanted)} (HTTP 404)",
                             hint)  # fmt: skip
 
 
@@ -353,6 +358,18 @@ def digest_of(body: bytes) -> str:
     from hashlib import sha256
 
     return f"sha256:{sha256(body).hexdigest()}"
+
+
+def _trusting(problem: failures.Insecure) -> AppError:
+    """The same problem, with the hint that helps with registries."""
+    hint = "trust whoever answers with --tls-verify=false"
+    if problem.certificate:
+        hint = f"check the clock; name its authority in SSL_CERT_FILE, or {hint}"
+    return AppError(problem.message, hint, exit_code=problem.exit_code)
+
+
+def _what(wanted: str) -> str:
+    return f"{'manifest' if is_digest(wanted) else 'tag'} {wanted}"
 
 
 def host_alone(place: str) -> str:

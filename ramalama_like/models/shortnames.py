@@ -49,6 +49,18 @@ class Shortnames:
                                    f"change {self.names[passed[-1]].source}")  # fmt: skip
         return text
 
+    def by_model(self) -> dict[str, str]:
+        """The first short name, in alphabetical order, of each model by its canonical name."""
+        from ramalama_like.reference import canonical_name, parse_reference
+
+        found: dict[str, str] = {}
+        for name in sorted(self.names):
+            try:
+                found.setdefault(canonical_name(parse_reference(self.expand(name))), name)
+            except ValueProblem:  # who uses it is told
+                continue
+        return found
+
     def near(self, text: str) -> list[str]:
         """Up to three short names that look like a text, the nearest first."""
         from difflib import get_close_matches

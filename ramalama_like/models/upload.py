@@ -36,7 +36,7 @@ def put_blob(registry: Registry, pieces: Pieces, digest: str, *, mount_from: str
         location = _send(registry, location, pieces)
         begin = pieces.size
     pieces.limit(begin, pieces.size)
-    rest = pieces.read() if begin < pieces.size else b""
+    rest = b"".join(iter(pieces.read, b""))
     closing = f"{location}{'&' if '?' in location else '?'}digest={digest}"
     answer = registry.ask(closing, method="PUT", body=rest, headers={"Content-Type": _OCTETS}, allow=(400,))
     if answer.status == 400:

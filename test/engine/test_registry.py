@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from demo_model.corpus import FIXED_ANSWER, FIXED_PROMPT
+from harness import Result, error_text, run_program
 
 from engine.conftest import Engine, refuse
 from engine.registries import ENTRY, PASSWORD, USER, RealRegistry, make_certificate, run_registry
+from engine.test_commands import User
 from ramalama_like.errors import AppError
 from ramalama_like.listing import Listing
 from ramalama_like.models.access import Access
@@ -260,7 +263,11 @@ def test_user_and_password_and_a_certificate_of_ones_own(guarded: RealRegistry, 
     trusting = {"SSL_CERT_FILE": certificate}
     with Client(retries=0) as client, pytest.raises(AppError) as caught:
         find(f"{place}/x", client, access)
-    assert "certificate" in caught.value.message and caught.value.exit_code == 5
+    assert (caught.value.message, caught.value.hint, caught.value.exit_code) == (
+        f"https://{place}/v2/: the certificate of {place} is refused: self-signed certificate",
+        "check the clock; name its authority in SSL_CERT_FILE, or trust whoever answers with --tls-verify=false",
+        5,
+    )
     with Client(variables=trusting) as client:
         with pytest.raises(AppError) as caught:
             find(f"{place}/x", client, access)
@@ -293,6 +300,47 @@ def test_user_and_password_and_a_certificate_of_ones_own(guarded: RealRegistry, 
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 
+def test_the_commands_without_verification(guarded: RealRegistry, world: Path) -> None:
+    """From login to logout, as people type them."""
+    place, store = guarded.place, str(world / "store")
+    home = {"HOME": str(world), "XDG_RUNTIME_DIR": str(world / "run"), "RAMALAMA_STORE": store}
+    insecure_too = "--tls-verify=false"
+
+    def types(*words: str, stdin: bytes = b"") -> Result:
+        return run_program(*words, stdin=stdin, env=home, timeout_s=120)
+
+    login = ("login", insecure_too, place, "-u", USER, "--password-stdin")
+    assert types("push", insecure_too, "demo", f"{place}/cli:1").code == 22
+    assert types(*login, stdin=b"wrong").code == 22
+    assert types(*login, stdin=PASSWORD.encode()).code == 0
+    pushed = types("push", insecure_too, "demo", f"{place}/cli:1")
+    assert (pushed.code, pushed.out.partition("@")[0]) == (0, f"oci://{place}/cli")
+    pulled = types("pull", insecure_too, f"{place}/cli:1")
+    assert (pulled.code, pulled.err.splitlines()[-1]) == (0, f"oci://{place}/cli:1: pulled, 2.6 MB")
+    assert Path(Store(store).blob_path(SUM)).read_bytes() == DEMO.read_bytes()
+    again = types("pull", insecure_too, pushed.out.strip())
+    assert again.code == 0
+    assert types("logout", place).code == 0
+    refused = types("pull", insecure_too, f"{place}/cli:1")
+    assert refused == Result(22, "", error_text(
+        f"{place}/cli: {place} wants to know who asks, or there is nothing of this name "
+        "(HTTP 401: authentication required)",
+        f"log in with: ramalama-like login {place}",
+    ))  # fmt: skip
+
+
+def test_a_pulled_model_answers_in_a_container(registry: RealRegistry, engine: Engine, world: Path) -> None:
+    """Pushed as an image, pulled into the store, mounted from there into the engine's container."""
+    user = User(engine, world / "user")
+    name = f"oci://{registry.place}/run/demo:1"
+    assert user.types("push", "demo", name).returncode == 0
+    assert user.types("--store", str(world / "store"), "pull", name).returncode == 0
+    (line, *_) = user.dry_run("--store", str(world / "store"), "run", name, FIXED_PROMPT)
+    assert any(f"sha256-{SUM}" in word for word in line)
+    done = user.types("--store", str(world / "store"), "run", "--temp", "0", name, FIXED_PROMPT)
+    assert (done.returncode, done.stdout.strip()) == (0, FIXED_ANSWER)
+
+
 def test_without_verification(guarded: RealRegistry, registry: RealRegistry, access: Access) -> None:
     anyone = Access(home=access.home, variables=access.variables, verify=False)
     with Client(verify=False) as client:
@@ -309,7 +357,7 @@ def test_what_is_not_there_is_named_with_what_is(registry: RealRegistry, client:
         ("names/nearby:other", "it has no tag other (HTTP 404)", "it has q4"),
         (
             "names/nearly:q4",
-            f"{registry.place} has no repository of this name (HTTP 404)",
+            f"{registry.place} has no tag q4 of this name (HTTP 404)",
             "did you mean names/nearby?",
         ),
     ]:

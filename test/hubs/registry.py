@@ -43,6 +43,7 @@ class FakeRegistry:
         self.uploads: dict[str, bytearray] = {}
         self.cuts: list[int] = []  # bytes after which the next uploads are cut off
         self.mountable: set[str] = set()  # repositories
+        self.forgetful = False  # every token is refused once an upload has been opened with it
         self._tokens: set[str] = set()
         self._given = 0
         self.hub.route("/v2/", self._answer)
@@ -168,6 +169,8 @@ class FakeRegistry:
             if asked.get("from", [""])[0] in self.mountable and asked["mount"][0] in self.blobs:
                 return Reply(201, b"", {"Location": f"/v2/{repository}/blobs/{asked['mount'][0]}"})
             number = str(len(self.uploads))
+            if self.forgetful:
+                self.expire()
             self.uploads[number] = bytearray()
             return Reply(202, b"", {"Location": f"/v2/{repository}/blobs/uploads/{number}?state=0"})
         data = self.uploads[number]

@@ -405,8 +405,8 @@ class _Handler(BaseHTTPRequestHandler):
         end = min([len(reply.body), *stops])
         for begin in range(0, end, reply.piece):
             piece = reply.body[begin : min(begin + reply.piece, end)]
+            seen.sent += len(piece)  # before it goes out: whoever has got it may look at once
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if reply.chunked else piece)
-            seen.sent += len(piece)
         if reply.hang_after is not None:
             self.connection.recv(1)  # until the other side gives up
         if stops:

@@ -16,7 +16,7 @@ from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.listing import Listing, RemoteFile
 from ramalama_like.models import failures
 from ramalama_like.models.answers import ANY_FAILURE, list_of, object_of, size_of, texts_of
-from ramalama_like.models.names import is_safe_path, is_sha256, nearest
+from ramalama_like.models.names import check_endpoint, is_safe_path, is_sha256, nearest
 from ramalama_like.reference import canonical_name
 
 TYPE_CHECKING = False
@@ -93,7 +93,7 @@ class _Hub:
 
     def __init__(self, client: Client, access: Access) -> None:
         self.client = client
-        self.endpoint = access.hf_endpoint.rstrip("/")
+        self.endpoint = check_endpoint(access.hf_endpoint, "HF_ENDPOINT", "https://huggingface.co")
         self.token = find_token(access)
         self.authorization = f"Bearer {self.token}" if self.token else ""
 
@@ -164,6 +164,8 @@ class _Hub:
         if answer.status == 401 and self.token and (said.startswith(_BAD_TOKEN) or not missing):
             return ValueProblem(f"{name}: {_host(self.endpoint)} does not accept your token (HTTP 401)",
                                 f"make a new one: {_LOGIN}; or unset HF_TOKEN: public models need none")  # fmt: skip
+        if said.startswith(_BAD_TOKEN):  # a password in the endpoint's address
+            return failures.refused(answer.status, answer.url, answer.headers, authorized=True)
         if missing or answer.status == 401:  # who does not say who asks is not told what is private
             return self._no_repository(repository, answer.status)
         return failures.refused(answer.status, answer.url, answer.headers, authorized=bool(self.token))
@@ -216,7 +218,7 @@ def _file(name: str, base: str, entry: dict[str, Any]) -> RemoteFile:
     # Only large files have sums of their content; the others have Git's, which cover more than the content.
     total = large.get("oid")
     size = size_of(large.get("size")) if large else size_of(entry.get("size"))
-    return RemoteFile(name, base + _quoted(name, "/"), size, total if is_sha256(total) else "")
+    return RemoteFile(name, base + _quoted(name, "/"), size, str(total) if is_sha256(total) else "")
 
 
 def _commit(about: dict[str, Any], answer: Answer) -> str:
@@ -236,9 +238,10 @@ def _next_link(header: str) -> str:
     rest = header
     while "<" in rest:
         url, _, rest = rest.partition("<")[2].partition(">")
-        marks, _, _ = rest.partition("<")
-        if any(mark.strip().rstrip(",").strip().replace('"', "").lower() == "rel=next" for mark in marks.split(";")):
-            return url
+        for mark in rest.partition("<")[0].rstrip(" ,").split(";"):
+            name, _, text = mark.partition("=")
+            if name.strip().lower() == "rel" and "next" in text.strip(' "').lower().split():
+                return url
     return ""
 
 

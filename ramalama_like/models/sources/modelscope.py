@@ -13,7 +13,7 @@ from ramalama_like.listing import Listing, RemoteFile
 from ramalama_like.models import failures
 from ramalama_like.models.answers import ANY_FAILURE, object_of, size_of, texts_of
 from ramalama_like.models.failures import Passing
-from ramalama_like.models.names import is_safe_path, is_sha256, nearest
+from ramalama_like.models.names import check_endpoint, is_safe_path, is_sha256, nearest
 from ramalama_like.reference import canonical_name
 
 TYPE_CHECKING = False
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ramalama_like.models.client import Answer, Client
     from ramalama_like.reference import Reference
 
+DEFAULT_ENDPOINT = "https://modelscope.cn"
 DEFAULT_REVISION = "master"
 _GOOD = 200
 _NO_SUCH_RECORD = 10010205001  # also sent where the hub's own database fails: only the message tells
@@ -66,12 +67,24 @@ def find_token(access: Access) -> str:
     return "".join(access.variables.get("MODELSCOPE_API_TOKEN", "").split())
 
 
+def find_endpoint(access: Access) -> str:
+    """The hub's address: as it is configured, else the one that ModelScope's own programs take from their variable.
+
+    Raises ValueProblem for one that is none.
+    """
+    domain = access.variables.get("MODELSCOPE_DOMAIN", "")
+    if domain and access.ms_endpoint.rstrip("/") == DEFAULT_ENDPOINT:
+        return check_endpoint(domain if "://" in domain else f"https://{domain}", "MODELSCOPE_DOMAIN", "modelscope.cn")
+    return check_endpoint(access.ms_endpoint, "modelscope_endpoint", DEFAULT_ENDPOINT)
+
+
 class _Hub:
     """The hub, asked for one command."""
 
     def __init__(self, client: Client, access: Access) -> None:
         self.client = client
-        self.endpoint = access.ms_endpoint.rstrip("/")
+        self.endpoint = find_endpoint(access)
+        self.site = failures.plain_url(self.endpoint)  # as it may be shown
         self.token = find_token(access)
         self.authorization = f"Bearer {self.token}" if self.token else ""
 
@@ -107,16 +120,16 @@ class _Hub:
 
     def _problem(self, code: int, message: str, repository: str, answer: Answer) -> AppError:
         name, said = f"modelscope://{repository}", message.lower()
-        host = failures.plain_url(self.endpoint).partition("://")[2]
+        host = self.site.partition("://")[2]
         absent = "not found" in said or "not exist" in said
         if code == 404 or (code == _NO_SUCH_RECORD and (absent or not said)) or (answer.status == 404 and absent):
             return self._no_repository(repository)
         if code in (401, 403) or answer.status in (401, 403):
             if self.token:
                 return ValueProblem(f"{name}: {host} does not let your token in (HTTP {answer.status})",
-                                    f"ask for access at {self.endpoint}/models/{repository}")  # fmt: skip
+                                    f"ask for access at {self.site}/models/{repository}")  # fmt: skip
             return ValueProblem(f"{name}: {host} wants to know who asks (HTTP {answer.status})",
-                                f"ask for access at {self.endpoint}/models/{repository}; {_TOKEN_HINT}")  # fmt: skip
+                                f"ask for access at {self.site}/models/{repository}; {_TOKEN_HINT}")  # fmt: skip
         shown = "".join(letter if letter.isprintable() else " " for letter in message[:120]).strip()
         return Passing(f"{name}: {host} failed (code {code}{f': {shown}' if shown else ''})", "try again later")
 
