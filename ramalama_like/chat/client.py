@@ -28,9 +28,13 @@ class ServerGone(AppError):
 
 
 class ServerSaid(AppError):
-    """The server answered with an error."""
+    """The server answered with an error. ``kind`` is its type, where the server gives one."""
 
     exit_code = 22
+
+    def __init__(self, message: str, hint: str = "", kind: str = "") -> None:
+        super().__init__(message, hint)
+        self.kind = kind
 
 
 @value
@@ -150,54 +154,13 @@ def list_models(address: Address, api_key: str = "") -> list[str]:
     """The names of the server's models. Raises ServerGone or ServerSaid."""
     import json
 
-    with _Exchange(address, "GET", f"{address.base}/models", None, api_key) as response:
+    with Exchange(address, "GET", f"{address.base}/models", None, api_key) as response:
         try:
             data = json.loads(response.read())
             return [str(model["id"]) for model in data["data"]]
         except (ValueError, KeyError, TypeError, RecursionError):
             raise ServerSaid(f"{address.text}: the answer is no list of models", "is this an OpenAI-style server?"
                              ) from None  # fmt: skip
-
-
-def stream_chat(
-    address: Address,
-    messages: Sequence[Mapping[str, str]],
-    *,
-    model: str = "",
-    temperature: float | None = None,
-    max_tokens: int = 0,
-    api_key: str = "",
-) -> Iterator[str]:
-    """Ask for an answer and give its text piece by piece, as it comes. Raises ServerGone or ServerSaid."""
-    import json
-
-    body: dict[str, object] = {"messages": list(messages), "stream": True}
-    if model:
-        body["model"] = model
-    if temperature is not None:
-        body["temperature"] = temperature
-    if max_tokens:
-        body["max_tokens"] = max_tokens
-    with _Exchange(address, "POST", f"{address.base}/chat/completions", json.dumps(body), api_key) as response:
-        finished = False
-        for event in _events(response, address):
-            if event == "[DONE]":
-                finished = True
-                break
-            try:
-                data = json.loads(event)
-                piece, ended = _read_event(data)
-            except (ValueError, TypeError, AttributeError, RecursionError):
-                raise ServerSaid(f"{address.text}: an event of the answer is not of OpenAI's form",
-                                 "is this an OpenAI-style server?") from None  # fmt: skip
-            if isinstance(data, dict) and "error" in data:
-                raise ServerSaid(f"the server stopped the answer: {_message_of(data, '')}")
-            if piece:
-                yield piece
-            finished = finished or ended
-        if not finished:
-            raise ServerGone(f"{address.text}: the connection was lost in the middle of the answer",
-                             "see the server's log")  # fmt: skip
 
 
 @value
@@ -220,7 +183,7 @@ def complete_chat(
         body["model"] = model
     if max_tokens:
         body["max_tokens"] = max_tokens
-    with _Exchange(address, "POST", f"{address.base}/chat/completions", json.dumps(body), api_key) as response:
+    with Exchange(address, "POST", f"{address.base}/chat/completions", json.dumps(body), api_key) as response:
         try:
             data = json.loads(response.read())
             text = str(data["choices"][0]["message"]["content"] or "")
@@ -232,24 +195,7 @@ def complete_chat(
                              ) from None  # fmt: skip
 
 
-def _read_event(data: object) -> tuple[str, bool]:
-    """The text that an event adds, and whether it is the last. Raises TypeError for an event of another form."""
-    if not isinstance(data, dict):
-        raise TypeError(data)
-    text, ended = "", False
-    choices = data.get("choices")
-    if not isinstance(choices, list | None):
-        raise TypeError(choices)
-    for choice in choices or ():
-        piece = (choice.get("delta") or {}).get("content")
-        if not isinstance(piece, str | None):
-            raise TypeError(piece)
-        text += piece or ""
-        ended = ended or bool(choice.get("finish_reason"))
-    return text, ended
-
-
-class _Exchange:
+class Exchange:
     """One request and its response; every fault of it becomes an error for people."""
 
     def __init__(self, address: Address, method: str, path: str, body: str | None, api_key: str) -> None:
@@ -280,8 +226,9 @@ class _Exchange:
                 raise self._gone(error) from None
             finally:
                 self.connection.close()
-            raise ServerSaid(f"{self.address.text}: {_message_of(text, self.response.reason)} "
-                             f"(HTTP {self.response.status})", _hint_of(self.response.status))  # fmt: skip
+            raise ServerSaid(f"{self.address.text}: {message_of(text, self.response.reason)} "
+                             f"(HTTP {self.response.status})", _hint_of(self.response.status), kind_of(text)
+                             )  # fmt: skip
         return self.response
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
@@ -295,17 +242,8 @@ class _Exchange:
                           "start one with `ramalama-like serve MODEL`, or name it with --url")  # fmt: skip
 
 
-def _events(response: HTTPResponse, address: Address) -> Iterator[str]:
-    """The data of each server-sent event."""
-    for raw in response:
-        line = raw.decode(errors="replace").rstrip("\r\n")
-        if line.startswith("data:"):
-            yield line[5:].strip()
-        elif line.startswith("error:"):
-            raise ServerSaid(f"{address.text}: {_message_of(line[6:], '')}")
-
-
-def _message_of(answer: object, otherwise: str) -> str:
+def message_of(answer: object, otherwise: str) -> str:
+    """What a server says of an error, in whatever form; ``otherwise`` where it says nothing."""
     import json
 
     data = answer
@@ -320,6 +258,19 @@ def _message_of(answer: object, otherwise: str) -> str:
             return str(error.get("message") or otherwise or error)[:300]
         return str(error)[:300]
     return otherwise or str(data)[:300]
+
+
+def kind_of(answer: object) -> str:
+    """The type that a server gives an error, such as ``exceed_context_size_error``; empty where it gives none."""
+    import json
+
+    data = answer
+    try:
+        data = json.loads(data) if isinstance(data, str) else data
+    except (ValueError, RecursionError):
+        return ""
+    error = data.get("error") if isinstance(data, dict) else None
+    return str(error.get("type") or "") if isinstance(error, dict) else ""
 
 
 def _hint_of(status: int) -> str:

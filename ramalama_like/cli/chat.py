@@ -1,18 +1,22 @@
-"""``chat``: talk to a server that is running: one prompt, standard input, or a plain loop."""
+"""``chat``: talk to a server that is running: one question, standard input, or a conversation at the terminal."""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from ramalama_like import settings, ui
 from ramalama_like.chat.client import list_models, parse_address, wait_healthy
+from ramalama_like.chat.display import PlainDisplay, SilentDisplay, TerminalDisplay
 from ramalama_like.chat.session import Session
 from ramalama_like.errors import ValueProblem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from ramalama_like.chat.session import Answer
     from ramalama_like.launch import Outline
+    from ramalama_like.options import Settings
     from ramalama_like.request import Request
 
 
@@ -23,35 +27,117 @@ def execute(request: Request) -> int:
     for warning in loaded.warnings:
         ui.warn(warning)
     address = parse_address(asked.url.value)
-    api_key = asked.api_key.value
     if asked.dryrun.value:
         from ramalama_like.launch import show_outline
 
         show_outline(request, outline(request))
         return 0
+    # Everything that can be wrong is looked at before a server is waited for.
+    session = Session(address, api_key=asked.api_key.value, model=asked.model.value, parameters=_parameters(asked),
+                      summarize_after=asked.summarize_after.value)  # fmt: skip
+    session.system = asked.system.value
+    if asked.files.value:
+        from ramalama_like.chat.attachments import read_attachment
+
+        session.waiting = tuple(read_attachment(path) for path in asked.files.value)
     if asked.wait.value:
         wait_healthy(address, asked.wait.value)
     if asked.list_models.value:
-        ui.write("".join(f"{ui.one_line(name)}\n" for name in list_models(address, api_key)))
+        ui.write("".join(f"{ui.one_line(name)}\n" for name in list_models(address, asked.api_key.value)))
         return 0
-    colored = asked.color.value == "always" or (
-        asked.color.value == "auto" and ui.is_terminal(1) and not settings.no_color()
-    )
-    session = Session(
-        address, write=ui.write, say=ui.say, model=asked.model.value, max_tokens=asked.max_tokens.value,
-        temperature=None if asked.temp.is_default else asked.temp.value, api_key=api_key, colored=colored,
-    )  # fmt: skip
     prompt = _prompt(request)
     if prompt is None or asked.interactive.value:
-        if prompt:
-            session.ask(prompt)
-        _reopen_terminal()
-        session.loop(_read_line, asked.prefix.value or "> ")
+        _converse(session, asked, prompt)
         return 0
     if not prompt.strip():
         raise ValueProblem("nothing was asked: the prompt is empty", "write it at the end of the line, or pipe it in")
-    session.ask(prompt)
+    if asked.answer_json.value:
+        _write_json(session, session.ask(prompt, SilentDisplay()))
+    elif ui.is_terminal(1):
+        session.ask(prompt, _display(asked))
+    else:
+        session.ask(prompt, _display(asked) if asked.color.value == "always" else PlainDisplay(ui.write))
     return 0
+
+
+def _converse(session: Session, asked: Settings, prompt: str | None) -> None:
+    from ramalama_like.chat.conversation import Conversation
+    from ramalama_like.chat.line_editor import LineEditor
+
+    if asked.answer_json.value:
+        raise ValueProblem("--json is for one answer, not for a conversation", "give the question on the command line")
+    _reopen_terminal()
+    display = _display(asked)
+    with LineEditor(settings.chat_history_file()) as editor:
+        talk = Conversation(session, display, say=ui.say, read_line=editor.read, prefix=asked.prefix.value or "> ")
+        if prompt:
+            talk.answer(lambda shown: session.ask(prompt, shown))
+        talk.loop()
+
+
+def _display(asked: Settings) -> TerminalDisplay:
+    """How answers are shown to a person. Styles need a terminal that nobody told to be without."""
+    styled = asked.color.value == "always" or (
+        asked.color.value == "auto" and ui.is_terminal(1) and not settings.no_color()
+    )
+
+    def width() -> int:  # each time anew: windows change
+        return ui.terminal_width() if ui.is_terminal(1) else 0
+
+    return TerminalDisplay(ui.write, width=width, styled=styled, unicode=ui.speaks_unicode(),
+                           thoughts=asked.thoughts.value)  # fmt: skip
+
+
+def _parameters(asked: Settings) -> dict[str, Any]:
+    """What goes with every question, in the API's words. Raises ValueProblem."""
+    found: dict[str, Any] = {}
+    if not asked.temp.is_default:
+        found["temperature"] = asked.temp.value
+    if asked.max_tokens.value:
+        found["max_tokens"] = asked.max_tokens.value
+    if asked.schema.value and asked.grammar.value:
+        raise ValueProblem("--schema and --grammar cannot be had together", "choose one")
+    if asked.schema.value:
+        schema = _json_schema(asked.schema.value)
+        found["response_format"] = {"type": "json_schema",
+                                    "json_schema": {"name": "answer", "strict": True, "schema": schema}}  # fmt: skip
+    if asked.grammar.value:
+        found["grammar"] = _text_file(asked.grammar.value, "--grammar")
+    return found
+
+
+def _json_schema(path: str) -> dict[str, Any]:
+    import json
+
+    try:
+        schema = json.loads(_text_file(path, "--schema"))
+    except (ValueError, RecursionError):
+        schema = None
+    if not isinstance(schema, dict):
+        raise ValueProblem(f"--schema {path}: holds no JSON object", "give a JSON schema")
+    return schema
+
+
+def _text_file(path: str, flag: str) -> str:
+    from ramalama_like.chat.attachments import read_attachment
+
+    found = read_attachment(path)
+    if not found.text:
+        raise ValueProblem(f"{flag} {path}: is no text")
+    return found.text
+
+
+def _write_json(session: Session, answer: Answer) -> None:
+    import json
+
+    ending = answer.ending
+    counts = {"prompt_tokens": ending.prompt_tokens, "completion_tokens": ending.tokens}
+    usage = {name: count for name, count in counts.items() if count is not None}
+    if len(usage) == len(counts):
+        usage["total_tokens"] = sum(usage.values())
+    plain = {"text": answer.text, "reasoning": answer.reasoning, "model": session.model,
+             "finish_reason": ending.reason, "usage": usage, "timings": dict(ending.timings)}  # fmt: skip
+    ui.write(json.dumps(plain, indent=2) + "\n")
 
 
 def outline(request: Request) -> Outline:
@@ -87,12 +173,6 @@ def _reopen_terminal() -> None:
         os.dup2(terminal, 0)
 
 
-def _read_line(prefix: str) -> str:
-    with suppress(ImportError):
-        import readline  # noqa: F401 - importing it gives input() line editing
-    return input(prefix)
-
-
 def _shown_line(request: Request, program: tuple[str, ...]) -> list[str]:
     line = [*program, request.command]
     for given in request.given.values():
@@ -100,6 +180,8 @@ def _shown_line(request: Request, program: tuple[str, ...]) -> list[str]:
             continue  # a key is never shown: the variable RAMALAMA_API_KEY carries it
         if isinstance(given.value, bool):
             line.append(given.flag)
+        elif isinstance(given.value, tuple | list):
+            line += [f"{given.flag}={each}" for each in given.value]
         elif given.flag.startswith("--"):
             line.append(f"{given.flag}={given.value}")
         else:
