@@ -27,7 +27,7 @@ class Attachment:
 def read_attachment(path: str, *, image: bool = False) -> Attachment:
     """Read a file. Raises ValueProblem where it cannot be read, or is neither a text nor an image (``image``: the
     latter is demanded)."""
-    data = _read(os.path.expanduser(path), path)
+    data = _read(path)
     kind = _image_type(data)
     name = os.path.basename(path)
     if kind:
@@ -67,24 +67,24 @@ def _fenced(text: str) -> str:
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 
-def _read(path: str, shown: str) -> bytes:
+def _read(path: str) -> bytes:
     try:
         # Without blocking, since a pipe would otherwise wait for somebody to write into it.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        raise ValueProblem(f"{shown}: {error.strerror}", "check the path") from None
+        raise ValueProblem(f"{path}: {error.strerror}", "check the path") from None
     except ValueError:
-        raise ValueProblem(f"{shown}: is no path", "check the path") from None
+        raise ValueProblem(f"{path}: is no path", "check the path") from None
     try:
         status = os.fstat(descriptor)
         if not S_ISREG(status.st_mode):
-            raise ValueProblem(f"{shown}: not a file", "give a text or an image")
+            raise ValueProblem(f"{path}: not a file", "give a text or an image")
         if status.st_size > LARGEST_IMAGE:
-            raise ValueProblem(f"{shown}: is larger than {LARGEST_IMAGE >> 20} MiB", "give a smaller file")
+            raise ValueProblem(f"{path}: is larger than {LARGEST_IMAGE >> 20} MiB", "give a smaller file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read(LARGEST_IMAGE + 1)
     except OSError as error:
-        raise ValueProblem(f"{shown}: {error.strerror}") from None
+        raise ValueProblem(f"{path}: {error.strerror}") from None
     finally:
         os.close(descriptor)
 

@@ -15,8 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from http.client import HTTPConnection, HTTPResponse
+    from typing import Any
 
 CONNECT_TIMEOUT_S = 10.0
+LOOK_UP_MS = 200
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.010, 0.200
 FIRST_PATIENCE_S, LONGEST_PATIENCE_S = 0.050, 2.0
 
@@ -212,6 +214,7 @@ class Exchange:
             # A long prompt may take minutes before the first token: only connecting is limited.
             if self.connection.sock is not None:
                 self.connection.sock.settimeout(None)
+            self.connection.response_class = _attentive_response()
             self.connection.request(method, path, body and body.encode(), headers)
             self.response: HTTPResponse = self.connection.getresponse()
         except (OSError, ValueError, _http_error()) as error:  # ValueError: a host or path that cannot be encoded
@@ -295,6 +298,45 @@ def _connect(address: Address, timeout_s: float) -> HTTPConnection:
             self.sock.connect(address.host)
 
     return UnixConnection("localhost", timeout=timeout_s)
+
+
+def _attentive_response() -> type[HTTPResponse]:
+    """A response whose reader looks up several times a second.
+
+    A signal that comes between Python's last look for one and the system call would otherwise be noticed only when the
+    server says something next, which may be never: Ctrl-C would be lost.
+    """
+    from http.client import HTTPResponse
+    from io import BufferedReader, RawIOBase
+    from select import POLLIN, poll
+
+    class Attentive(RawIOBase):
+        def __init__(self, connection: Any) -> None:
+            self.raw = connection.makefile("rb", buffering=0)
+            self.pending = getattr(connection, "pending", None)  # TLS: decrypted and not yet read
+            self.poll = poll()
+            self.poll.register(connection.fileno(), POLLIN)
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> Any:
+            while not (self.pending and self.pending()) and not self.poll.poll(LOOK_UP_MS):
+                pass
+            return self.raw.readinto(buffer)
+
+        def close(self) -> None:
+            self.raw.close()
+            super().close()
+
+    class Response(HTTPResponse):
+        def __init__(self, sock: Any, *args: Any, **named: Any) -> None:
+            super().__init__(sock, *args, **named)
+            attentive = BufferedReader(Attentive(sock))
+            self.fp.close()
+            self.fp = attentive
+
+    return Response
 
 
 def _http_error() -> type[Exception]:

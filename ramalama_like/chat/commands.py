@@ -136,7 +136,7 @@ def _attach(talk: Conversation, path: str, *, image: bool) -> None:
         talk.session.waiting = ()
         talk.say("No file goes with the next question.")
         return
-    found = read_attachment(_unquoted(path), image=image)
+    found = read_attachment(talk.expand(_unquoted(path)), image=image)
     talk.session.waiting = (*talk.session.waiting, found)
     talk.say(f"{found.name} goes with the next question.")
 
@@ -151,7 +151,7 @@ def _save(talk: Conversation, path: str) -> None:
 
     if not path:
         raise ValueProblem("/save needs the name of a file", "write /save FILE")
-    save_conversation(_unquoted(path), talk.session)
+    save_conversation(talk.expand(_unquoted(path)), talk.session)
     talk.say(f"Saved {len(talk.session.messages)} messages.")
 
 
@@ -160,7 +160,7 @@ def _load(talk: Conversation, path: str) -> None:
 
     if not path:
         raise ValueProblem("/load needs the name of a file", "write /load FILE")
-    load_conversation(_unquoted(path), talk.session)
+    load_conversation(talk.expand(_unquoted(path)), talk.session)
     talk.say(f"Loaded {len(talk.session.messages)} messages.")
 
 

@@ -22,12 +22,13 @@ class Conversation:
     """A person and a session. ``read_line`` shows a prompt and gives a line, or raises EOFError."""
 
     def __init__(self, session: Session, display: TerminalDisplay, *, say: Callable[[str], None],
-                 read_line: Callable[[str], str], prefix: str) -> None:  # fmt: skip
+                 read_line: Callable[[str], str], prefix: str, expand: Callable[[str], str]) -> None:  # fmt: skip
         self.session = session
         self.display = display
         self.say = say
         self.read_line = read_line
         self.prefix = prefix
+        self.expand = expand  # a path as people type it -> as the system knows it
 
     def loop(self) -> None:
         """Answer until the person leaves. Raises ServerGone where the server has gone: no answer can come any more."""

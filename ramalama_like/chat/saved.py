@@ -20,7 +20,7 @@ def save_conversation(path: str, session: Session) -> None:
 
     plain = {"version": VERSION, "model": session.model, "system": session.system, "messages": session.messages}
     text = json.dumps(plain, ensure_ascii=False, indent=1)
-    target = os.path.realpath(os.path.expanduser(path))
+    target = os.path.realpath(path)
     temporary = f"{target}.{os.getpid()}"
     try:
         if os.path.exists(target) and not os.path.isfile(target):
@@ -44,7 +44,7 @@ def load_conversation(path: str, session: Session) -> None:
     import json
 
     try:
-        with open(os.path.expanduser(path), "rb") as file:
+        with open(path, "rb") as file:
             if not os.path.isfile(file.fileno()):
                 raise ValueProblem(f"{path}: not a file")
             plain = json.loads(file.read(LARGEST))

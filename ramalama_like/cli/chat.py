@@ -39,7 +39,7 @@ def execute(request: Request) -> int:
     if asked.files.value:
         from ramalama_like.chat.attachments import read_attachment
 
-        session.waiting = tuple(read_attachment(path) for path in asked.files.value)
+        session.waiting = tuple(read_attachment(_expanded(path)) for path in asked.files.value)
     if asked.wait.value:
         wait_healthy(address, asked.wait.value)
     if asked.list_models.value:
@@ -69,10 +69,17 @@ def _converse(session: Session, asked: Settings, prompt: str | None) -> None:
     _reopen_terminal()
     display = _display(asked)
     with LineEditor(settings.chat_history_file()) as editor:
-        talk = Conversation(session, display, say=ui.say, read_line=editor.read, prefix=asked.prefix.value or "> ")
+        prefix = asked.prefix.value or "> "
+        talk = Conversation(session, display, say=ui.say, read_line=editor.read, prefix=prefix, expand=_expanded)
         if prompt:
             talk.answer(lambda shown: session.ask(prompt, shown))
         talk.loop()
+
+
+def _expanded(path: str) -> str:
+    from ramalama_like.checks import with_home
+
+    return with_home(path, settings.home_dir())
 
 
 def _display(asked: Settings) -> TerminalDisplay:
