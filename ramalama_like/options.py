@@ -332,8 +332,8 @@ class Settings:
         help="Summarize a long history every N messages, so that it fits into the context; 0 never does.",
     )  # fmt: skip
     mcp: Setting[tuple[str, ...]] = option(
-        (), "--mcp", kind="list", on=CHATS, group="Chat", metavar="URL", not_yet="tool servers are not supported yet",
-        help="Tool server (MCP).",
+        (), "--mcp", kind="list", on=CHATS, group="Chat", metavar="URL",
+        help="Tool server (MCP over HTTP) whose tools the model may use; each call is asked for.",
     )  # fmt: skip
     files: Setting[tuple[str, ...]] = option(
         (), "--file", kind="list", on=CHATS, group="Chat", metavar="PATH",

@@ -241,6 +241,7 @@ class _Drawing:
         if not settings.temp.is_default:
             command += ["--temp", repr(settings.temp.value)]
         command += [f"--file={path}" for path in settings.files.value]
+        command += [f"--mcp={url}" for url in settings.mcp.value]
         for flag, switch in (("--interactive", settings.interactive), ("--json", settings.answer_json),
                              ("--debug", settings.debug), ("--quiet", settings.quiet)):  # fmt: skip
             if switch.value:

@@ -200,9 +200,11 @@ def complete_chat(
 class Exchange:
     """One request and its response; every fault of it becomes an error for people."""
 
-    def __init__(self, address: Address, method: str, path: str, body: str | None, api_key: str) -> None:
+    def __init__(self, address: Address, method: str, path: str, body: str | None, api_key: str, *,
+                 headers: Mapping[str, str] | None = None, fine: Sequence[int] = (200,)) -> None:  # fmt: skip
         self.address = address
-        headers = {"Content-Type": "application/json"} if body is not None else {}
+        self.fine = fine
+        headers = {**({"Content-Type": "application/json"} if body is not None else {}), **(headers or {})}
         if api_key:
             if not (api_key.isascii() and api_key.isprintable()):
                 raise ValueProblem("the API key holds characters that no key can have",  # and is not shown
@@ -222,7 +224,7 @@ class Exchange:
             raise self._gone(error) from None
 
     def __enter__(self) -> HTTPResponse:
-        if self.response.status != 200:
+        if self.response.status not in self.fine:
             try:
                 text = self.response.read(65536).decode(errors="replace")
             except (OSError, _http_error()) as error:
@@ -332,7 +334,7 @@ def _attentive_response() -> type[HTTPResponse]:
     class Response(HTTPResponse):
         def __init__(self, sock: Any, *args: Any, **named: Any) -> None:
             super().__init__(sock, *args, **named)
-            attentive = BufferedReader(Attentive(sock))
+            attentive: Any = BufferedReader(Attentive(sock))
             self.fp.close()
             self.fp = attentive
 

@@ -12,10 +12,12 @@ from ramalama_like.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
 
+    from ramalama_like.chat.answers import ToolCall
     from ramalama_like.chat.client import Address
+    from ramalama_like.chat.mcp import Toolbox
 
     class Display(Protocol):
         """What an answer is shown on."""
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 FEWEST_SUMMARIZED = 10  # messages; a shorter history is nothing to shorten (the dialect's number)
+MOST_ROUNDS = 16  # of calls of tools for one question
 KEPT_AT_END = 2  # messages that a summary leaves as they are
 SUMMARIZE = "Summarize this conversation in at most 200 words. Keep names, numbers, decisions and open questions."
 SUMMARY = "Summary of the conversation so far: "
@@ -59,37 +62,60 @@ class Session:
         self.messages: list[dict[str, Any]] = []
         self.waiting: tuple[Attachment, ...] = ()  # go with the next question
         self.last: Answer | None = None
+        self.toolbox: Toolbox | None = None
+        self.allow: Callable[[str, str, str], bool] = lambda name, where, arguments: False  # each call is asked for
         self._since_summary = 0
 
     def ask(self, prompt: str, display: Display) -> Answer:
         """Put a question and show the answer as it comes. One that was stopped or failed is forgotten, and so is its
         question. Raises ServerGone or ServerSaid."""
-        content = with_attachments(prompt, self.waiting)
-        self.messages.append({"role": "user", "content": content})
+        before = len(self.messages)
+        self.messages.append({"role": "user", "content": with_attachments(prompt, self.waiting)})
         try:
-            answer = self._stream(self.body(), display)
+            answer = self._answer(display)
         except BaseException:
-            self.messages.pop()
+            del self.messages[before:]
             raise
         self.waiting = ()
-        self.messages.append({"role": "assistant", "content": answer.text})
-        self.last = answer
         self._since_summary += 1
         return answer
 
     def again(self, display: Display) -> Answer | None:
         """The last question once more, its answer forgotten; None where there was none."""
-        if len(self.messages) < 2:
+        questions = [place for place, each in enumerate(self.messages) if each["role"] == "user"]
+        if not questions:
             return None
-        answered = self.messages.pop()
+        before = self.messages
+        self.messages = before[: questions[-1] + 1]
         try:
-            answer = self._stream(self.body(), display)
+            return self._answer(display)
         except BaseException:
-            self.messages.append(answered)
+            self.messages = before
             raise
-        self.messages.append({"role": "assistant", "content": answer.text})
-        self.last = answer
-        return answer
+
+    def _answer(self, display: Display) -> Answer:
+        """Stream answers until one is no wish for a tool; the history grows by all of it."""
+        for _ in range(MOST_ROUNDS):
+            answer = self._stream(self.body(), display)
+            calls = answer.ending.calls if self.toolbox else ()
+            message: dict[str, Any] = {"role": "assistant", "content": answer.text}
+            if calls:
+                message["tool_calls"] = [{"id": call.id, "type": "function",
+                                          "function": {"name": call.name, "arguments": call.arguments}}
+                                         for call in calls]  # fmt: skip
+            self.messages.append(message)
+            if not calls:
+                self.last = answer
+                return answer
+            self.messages += [self._tool_result(call, self.toolbox) for call in calls if self.toolbox]
+        raise ServerSaid(f"the model called tools {MOST_ROUNDS} times without an answer", "ask for less at once")
+
+    def _tool_result(self, call: ToolCall, toolbox: Toolbox) -> dict[str, Any]:
+        if call.name in toolbox.tools and not self.allow(call.name, toolbox.where(call.name), call.arguments):
+            text = "Error: the user did not allow this call"
+        else:
+            text = toolbox.call(call.name, call.arguments)
+        return {"role": "tool", "tool_call_id": call.id, "content": text}
 
     def clear(self) -> None:
         """Forget the conversation; settings stay."""
@@ -109,6 +135,8 @@ class Session:
         body: dict[str, Any] = {"messages": [*system, *self.messages], **self.parameters}
         if self.model:
             body["model"] = self.model
+        if self.toolbox and self.toolbox.tools:
+            body["tools"] = self.toolbox.described()
         if self.address.scheme == "unix" or self.address.host in LOOPBACK:
             body["return_progress"] = True  # llama-server's own; servers elsewhere may refuse what they do not know
         return body

@@ -8,16 +8,19 @@ from ramalama_like import settings, ui
 from ramalama_like.chat.client import list_models, parse_address, wait_healthy
 from ramalama_like.chat.display import PlainDisplay, SilentDisplay, TerminalDisplay
 from ramalama_like.chat.session import Session
+from ramalama_like.chat.wishes import attachments_of, parameters_of
 from ramalama_like.errors import ValueProblem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from ramalama_like.chat.mcp import Toolbox
     from ramalama_like.chat.session import Answer
     from ramalama_like.launch import Outline
     from ramalama_like.options import Settings
     from ramalama_like.request import Request
+
+
+TERMINAL = "/dev/tty"  # where permission is asked, whatever the standard streams are
 
 
 def execute(request: Request) -> int:
@@ -33,18 +36,18 @@ def execute(request: Request) -> int:
         show_outline(request, outline(request))
         return 0
     # Everything that can be wrong is looked at before a server is waited for.
-    session = Session(address, api_key=asked.api_key.value, model=asked.model.value, parameters=_parameters(asked),
+    session = Session(address, api_key=asked.api_key.value, model=asked.model.value, parameters=parameters_of(asked),
                       summarize_after=asked.summarize_after.value)  # fmt: skip
     session.system = asked.system.value
-    if asked.files.value:
-        from ramalama_like.chat.attachments import read_attachment
-
-        session.waiting = tuple(read_attachment(_expanded(path)) for path in asked.files.value)
+    session.waiting = attachments_of(asked, _expanded)
     if asked.wait.value:
         wait_healthy(address, asked.wait.value)
     if asked.list_models.value:
         ui.write("".join(f"{ui.one_line(name)}\n" for name in list_models(address, asked.api_key.value)))
         return 0
+    if asked.mcp.value:
+        session.toolbox = _toolbox(asked.mcp.value)
+        session.allow = _ask_permission
     prompt = _prompt(request)
     if prompt is None or asked.interactive.value:
         _converse(session, asked, prompt)
@@ -76,6 +79,29 @@ def _converse(session: Session, asked: Settings, prompt: str | None) -> None:
         talk.loop()
 
 
+def _toolbox(urls: tuple[str, ...]) -> Toolbox:
+    from ramalama_like import __version__
+    from ramalama_like.chat.mcp import Toolbox, ToolServer
+
+    return Toolbox([ToolServer(url, "ramalama-like", __version__) for url in urls])
+
+
+def _ask_permission(name: str, where: str, arguments: str) -> bool:
+    """Whether a tool may be called; where nobody can be asked, it may not."""
+    ui.say(f"The model wants to call {ui.one_line(name)} at {ui.one_line(where)} with {ui.one_line(arguments)}")
+    try:
+        with (
+            open(TERMINAL, "w", encoding="utf-8") as shown,
+            open(TERMINAL, encoding="utf-8", errors="replace") as typed,
+        ):
+            shown.write("Allow it? [y/N] ")
+            shown.flush()
+            return typed.readline().strip().lower() in ("y", "yes")
+    except OSError:
+        ui.say("It was not allowed: there is no terminal to ask at.")
+        return False
+
+
 def _expanded(path: str) -> str:
     from ramalama_like.checks import with_home
 
@@ -93,45 +119,6 @@ def _display(asked: Settings) -> TerminalDisplay:
 
     return TerminalDisplay(ui.write, width=width, styled=styled, unicode=ui.speaks_unicode(),
                            thoughts=asked.thoughts.value)  # fmt: skip
-
-
-def _parameters(asked: Settings) -> dict[str, Any]:
-    """What goes with every question, in the API's words. Raises ValueProblem."""
-    found: dict[str, Any] = {}
-    if not asked.temp.is_default:
-        found["temperature"] = asked.temp.value
-    if asked.max_tokens.value:
-        found["max_tokens"] = asked.max_tokens.value
-    if asked.schema.value and asked.grammar.value:
-        raise ValueProblem("--schema and --grammar cannot be had together", "choose one")
-    if asked.schema.value:
-        schema = _json_schema(asked.schema.value)
-        found["response_format"] = {"type": "json_schema",
-                                    "json_schema": {"name": "answer", "strict": True, "schema": schema}}  # fmt: skip
-    if asked.grammar.value:
-        found["grammar"] = _text_file(asked.grammar.value, "--grammar")
-    return found
-
-
-def _json_schema(path: str) -> dict[str, Any]:
-    import json
-
-    try:
-        schema = json.loads(_text_file(path, "--schema"))
-    except (ValueError, RecursionError):
-        schema = None
-    if not isinstance(schema, dict):
-        raise ValueProblem(f"--schema {path}: holds no JSON object", "give a JSON schema")
-    return schema
-
-
-def _text_file(path: str, flag: str) -> str:
-    from ramalama_like.chat.attachments import read_attachment
-
-    found = read_attachment(path)
-    if not found.text:
-        raise ValueProblem(f"{flag} {path}: is no text")
-    return found.text
 
 
 def _write_json(session: Session, answer: Answer) -> None:
@@ -174,7 +161,7 @@ def _reopen_terminal() -> None:
     # After a piped prompt the loop still wants a person.
     if not ui.is_terminal(0):
         try:
-            terminal = os.open("/dev/tty", os.O_RDONLY)
+            terminal = os.open(TERMINAL, os.O_RDONLY)
         except OSError:
             raise ValueProblem("--interactive needs a terminal", "leave it out to get one answer") from None
         os.dup2(terminal, 0)
