@@ -90,16 +90,13 @@ def _ask_permission(name: str, where: str, arguments: str) -> bool:
     """Whether a tool may be called; where nobody can be asked, it may not."""
     ui.say(f"The model wants to call {ui.one_line(name)} at {ui.one_line(where)} with {ui.one_line(arguments)}")
     try:
-        with (
-            open(TERMINAL, "w", encoding="utf-8") as shown,
-            open(TERMINAL, encoding="utf-8", errors="replace") as typed,
-        ):
-            shown.write("Allow it? [y/N] ")
-            shown.flush()
-            return typed.readline().strip().lower() in ("y", "yes")
+        descriptor = os.open(TERMINAL, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError:
         ui.say("It was not allowed: there is no terminal to ask at.")
         return False
+    with os.fdopen(descriptor, "rb", buffering=0) as terminal:
+        os.write(descriptor, b"Allow it? [y/N] ")
+        return terminal.readline().strip().lower() in (b"y", b"yes")
 
 
 def _expanded(path: str) -> str:
