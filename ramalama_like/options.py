@@ -344,13 +344,38 @@ class Settings:
         help="End the session after this time (30, 90s, 5m, 1h, 2d, 1w).",
     )  # fmt: skip
     summarize_after: Setting[int] = option(
-        4, "--summarize-after", kind="int", key="summarize_after", minimum=0, on=CHATS, group="Chat",
-        not_yet="long histories are not summarized yet", help="Summarize the history after N messages.",
+        4, "--summarize-after", kind="int", key="summarize_after", minimum=0, on=CHATS, group="Chat", metavar="N",
+        help="Summarize a long history every N messages, so that it fits into the context; 0 never does.",
     )  # fmt: skip
     mcp: Setting[tuple[str, ...]] = option(
-        (), "--mcp", kind="list", on=CHATS, group="Chat", metavar="URL", not_yet="tool servers are not supported yet",
-        help="Tool server (MCP).",
+        (), "--mcp", kind="list", on=CHATS, group="Chat", metavar="URL",
+        help="Tool server (MCP over HTTP) whose tools the model may use; each call is asked for.",
     )  # fmt: skip
+    files: Setting[tuple[str, ...]] = option(
+        (), "--file", kind="list", on=CHATS, group="Chat", metavar="PATH",
+        help="Send a text or an image with the question.",
+    )  # fmt: skip
+    system: Setting[str] = option("", "--system", on=CHATS, group="Chat", metavar="TEXT", help="System prompt.")
+    schema: Setting[str] = option(
+        "",
+        "--schema",
+        kind="path",
+        on=CHATS,
+        group="Chat",
+        metavar="FILE",
+        help="JSON schema that answers must follow.",
+    )
+    grammar: Setting[str] = option(
+        "", "--grammar", kind="path", on=CHATS, group="Chat", metavar="FILE",
+        help="Grammar (GBNF) that answers must follow; llama.cpp only.",
+    )  # fmt: skip
+    thoughts: Setting[str] = option(
+        "show", "--thoughts", key="thoughts", choices=("show", "fold"), on=CHATS, group="Chat",
+        help="Show what a model thinks before it answers, or fold it into one line.",
+    )  # fmt: skip
+    answer_json: Setting[bool] = option(
+        False, "--json", kind="flag", on=CHATS, group="Chat", help="Print the answer as one JSON object."
+    )
     url: Setting[str] = option(
         "http://127.0.0.1:8080/v1", "--url", on=("chat",), group="Chat",
         help="Server to talk to: http://HOST:PORT/v1 or unix:///PATH/TO/SOCKET.",

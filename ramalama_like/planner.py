@@ -238,7 +238,11 @@ class _Drawing:
         settings = self.settings
         command = [*self.situation.program, "chat", "--url", endpoint.url, "--model", self.model.alias]
         command += ["--wait", repr(settings.timeout.value)]
-        for flag, setting in (("--color", settings.color), ("--prefix", settings.prefix)):
+        for flag, setting in (
+            ("--color", settings.color), ("--prefix", settings.prefix), ("--thoughts", settings.thoughts),
+            ("--system", settings.system), ("--schema", settings.schema), ("--grammar", settings.grammar),
+            ("--summarize-after", settings.summarize_after),
+        ):  # fmt: skip
             if not setting.is_default:
                 # Joined, since a text that begins with a dash is no option.
                 command.append(f"{flag}={setting.value}")
@@ -246,8 +250,10 @@ class _Drawing:
             command += ["--max-tokens", str(settings.max_tokens.value)]
         if not settings.temp.is_default:
             command += ["--temp", repr(settings.temp.value)]
-        for flag, switch in (("--interactive", settings.interactive), ("--debug", settings.debug),
-                             ("--quiet", settings.quiet)):  # fmt: skip
+        command += [f"--file={path}" for path in settings.files.value]
+        command += [f"--mcp={url}" for url in settings.mcp.value]
+        for flag, switch in (("--interactive", settings.interactive), ("--json", settings.answer_json),
+                             ("--debug", settings.debug), ("--quiet", settings.quiet)):  # fmt: skip
             if switch.value:
                 command.append(flag)
         if self.request.words:

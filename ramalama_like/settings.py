@@ -296,6 +296,11 @@ def user_cache_dir(environ: Mapping[str, str] | None = None) -> str:
     return f"{_xdg('XDG_CACHE_HOME', '.cache', environ)}/ramalama-like"
 
 
+def chat_history_file(environ: Mapping[str, str] | None = None) -> str:
+    """Where what was typed into conversations is kept. It may not exist yet."""
+    return f"{_xdg('XDG_STATE_HOME', '.local/state', environ)}/ramalama-like/chat_history"
+
+
 def runtime_dir(environ: Mapping[str, str] | None = None) -> str:
     """The program's own folder for sockets, private to the user and gone after a reboot. It may not exist yet."""
     env = os.environ if environ is None else environ

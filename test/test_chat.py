@@ -12,7 +12,7 @@ import pytest
 from harness import run_cli
 
 from ramalama_like.chat.client import parse_address
-from ramalama_like.chat.session import printable
+from ramalama_like.chat.display import printable
 from ramalama_like.errors import ValueProblem
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"

@@ -69,6 +69,12 @@ SERVER = {
     "prefix": ("--prefix", "-> "),
     "interactive": ("--interactive",),
     "keepalive": ("--keepalive", "5m"),
+    "summarize_after": ("--summarize-after", "9"),
+    "files": ("--file", "TEXT"),
+    "mcp": ("--mcp", "http://127.0.0.1:1/mcp", "--mcp=localhost:2"),
+    "system": ("--system", "Say 'no'."),
+    "schema": ("--schema", "AUTH"),
+    "thoughts": ("--thoughts", "fold"),
     "format": ("--format", "json"),
     "plot": ("--plot",),
     "save": ("--no-save",),
@@ -97,6 +103,8 @@ CONTAINER = {
     "engine_args": ("--engine-args", "--shm-size 2g --annotation 'a b=c'"),
     "detach": ("--detach",),
     "file": ("--file", "TEXT"),
+    "grammar": ("--grammar", "TEXT"),
+    "answer_json": ("--json",),
 }
 RIGHTS = {
     "debug": ("--debug",),

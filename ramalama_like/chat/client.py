@@ -16,8 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from http.client import HTTPConnection, HTTPResponse
+    from typing import Any
 
 CONNECT_TIMEOUT_S = 10.0
+LOOK_UP_MS = 200
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.010, 0.200
 FIRST_PATIENCE_S, LONGEST_PATIENCE_S = 0.050, 2.0
 
@@ -29,9 +31,13 @@ class ServerGone(AppError):
 
 
 class ServerSaid(AppError):
-    """The server answered with an error."""
+    """The server answered with an error. ``kind`` is its type, where the server gives one."""
 
     exit_code = 22
+
+    def __init__(self, message: str, hint: str = "", kind: str = "") -> None:
+        super().__init__(message, hint)
+        self.kind = kind
 
 
 @value
@@ -160,54 +166,13 @@ def list_models(address: Address, api_key: str = "") -> list[str]:
     """The names of the server's models. Raises ServerGone or ServerSaid."""
     import json
 
-    with _Exchange(address, "GET", f"{address.base}/models", None, api_key) as response:
+    with Exchange(address, "GET", f"{address.base}/models", None, api_key) as response:
         try:
             data = json.loads(response.read())
             return [str(model["id"]) for model in data["data"]]
         except (ValueError, KeyError, TypeError, RecursionError):
             raise ServerSaid(f"{address.text}: the answer is no list of models", "is this an OpenAI-style server?"
                              ) from None  # fmt: skip
-
-
-def stream_chat(
-    address: Address,
-    messages: Sequence[Mapping[str, str]],
-    *,
-    model: str = "",
-    temperature: float | None = None,
-    max_tokens: int = 0,
-    api_key: str = "",
-) -> Iterator[str]:
-    """Ask for an answer and give its text piece by piece, as it comes. Raises ServerGone or ServerSaid."""
-    import json
-
-    body: dict[str, object] = {"messages": list(messages), "stream": True}
-    if model:
-        body["model"] = model
-    if temperature is not None:
-        body["temperature"] = temperature
-    if max_tokens:
-        body["max_tokens"] = max_tokens
-    with _Exchange(address, "POST", f"{address.base}/chat/completions", json.dumps(body), api_key) as response:
-        finished = False
-        for event in _events(response, address):
-            if event == "[DONE]":
-                finished = True
-                break
-            try:
-                data = json.loads(event)
-                piece, ended = _read_event(data)
-            except (ValueError, TypeError, AttributeError, RecursionError):
-                raise ServerSaid(f"{address.text}: an event of the answer is not of OpenAI's form",
-                                 "is this an OpenAI-style server?") from None  # fmt: skip
-            if isinstance(data, dict) and "error" in data:
-                raise ServerSaid(f"the server stopped the answer: {_message_of(data, '')}")
-            if piece:
-                yield piece
-            finished = finished or ended
-        if not finished:
-            raise ServerGone(f"{address.text}: the connection was lost in the middle of the answer",
-                             "see the server's log")  # fmt: skip
 
 
 @value
@@ -230,7 +195,7 @@ def complete_chat(
         body["model"] = model
     if max_tokens:
         body["max_tokens"] = max_tokens
-    with _Exchange(address, "POST", f"{address.base}/chat/completions", json.dumps(body), api_key) as response:
+    with Exchange(address, "POST", f"{address.base}/chat/completions", json.dumps(body), api_key) as response:
         try:
             data = json.loads(response.read())
             text = str(data["choices"][0]["message"]["content"] or "")
@@ -242,29 +207,14 @@ def complete_chat(
                              ) from None  # fmt: skip
 
 
-def _read_event(data: object) -> tuple[str, bool]:
-    """The text that an event adds, and whether it is the last. Raises TypeError for an event of another form."""
-    if not isinstance(data, dict):
-        raise TypeError(data)
-    text, ended = "", False
-    choices = data.get("choices")
-    if not isinstance(choices, list | None):
-        raise TypeError(choices)
-    for choice in choices or ():
-        piece = (choice.get("delta") or {}).get("content")
-        if not isinstance(piece, str | None):
-            raise TypeError(piece)
-        text += piece or ""
-        ended = ended or bool(choice.get("finish_reason"))
-    return text, ended
-
-
-class _Exchange:
+class Exchange:
     """One request and its response; every fault of it becomes an error for people."""
 
-    def __init__(self, address: Address, method: str, path: str, body: str | None, api_key: str) -> None:
+    def __init__(self, address: Address, method: str, path: str, body: str | None, api_key: str, *,
+                 headers: Mapping[str, str] | None = None, fine: Sequence[int] = (200,)) -> None:  # fmt: skip
         self.address = address
-        headers = {"Content-Type": "application/json"} if body is not None else {}
+        self.fine = fine
+        headers = {**({"Content-Type": "application/json"} if body is not None else {}), **(headers or {})}
         if api_key:
             if not (api_key.isascii() and api_key.isprintable()):
                 raise ValueProblem("the API key holds characters that no key can have",  # and is not shown
@@ -276,6 +226,7 @@ class _Exchange:
             # A long prompt may take minutes before the first token: only connecting is limited.
             if self.connection.sock is not None:
                 self.connection.sock.settimeout(None)
+            self.connection.response_class = _attentive_response()
             self.connection.request(method, path, body and body.encode(), headers)
             self.response: HTTPResponse = self.connection.getresponse()
         except (OSError, ValueError, _http_error()) as error:  # ValueError: a host or path that cannot be encoded
@@ -283,15 +234,16 @@ class _Exchange:
             raise self._gone(error) from None
 
     def __enter__(self) -> HTTPResponse:
-        if self.response.status != 200:
+        if self.response.status not in self.fine:
             try:
                 text = self.response.read(65536).decode(errors="replace")
             except (OSError, _http_error()) as error:
                 raise self._gone(error) from None
             finally:
                 self.connection.close()
-            raise ServerSaid(f"{self.address.text}: {_message_of(text, self.response.reason)} "
-                             f"(HTTP {self.response.status})", _hint_of(self.response.status))  # fmt: skip
+            raise ServerSaid(f"{self.address.text}: {message_of(text, self.response.reason)} "
+                             f"(HTTP {self.response.status})", _hint_of(self.response.status), kind_of(text)
+                             )  # fmt: skip
         return self.response
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
@@ -305,17 +257,8 @@ class _Exchange:
                           "start one with `ramalama-like serve MODEL`, or name it with --url")  # fmt: skip
 
 
-def _events(response: HTTPResponse, address: Address) -> Iterator[str]:
-    """The data of each server-sent event."""
-    for raw in response:
-        line = raw.decode(errors="replace").rstrip("\r\n")
-        if line.startswith("data:"):
-            yield line[5:].strip()
-        elif line.startswith("error:"):
-            raise ServerSaid(f"{address.text}: {_message_of(line[6:], '')}")
-
-
-def _message_of(answer: object, otherwise: str) -> str:
+def message_of(answer: object, otherwise: str) -> str:
+    """What a server says of an error, in whatever form; ``otherwise`` where it says nothing."""
     import json
 
     data = answer
@@ -330,6 +273,19 @@ def _message_of(answer: object, otherwise: str) -> str:
             return str(error.get("message") or otherwise or error)[:300]
         return str(error)[:300]
     return otherwise or str(data)[:300]
+
+
+def kind_of(answer: object) -> str:
+    """The type that a server gives an error, such as ``exceed_context_size_error``; empty where it gives none."""
+    import json
+
+    data = answer
+    try:
+        data = json.loads(data) if isinstance(data, str) else data
+    except (ValueError, RecursionError):
+        return ""
+    error = data.get("error") if isinstance(data, dict) else None
+    return str(error.get("type") or "") if isinstance(error, dict) else ""
 
 
 def _hint_of(status: int) -> str:
@@ -354,6 +310,45 @@ def _connect(address: Address, timeout_s: float) -> HTTPConnection:
             self.sock.connect(address.host)
 
     return UnixConnection("localhost", timeout=timeout_s)
+
+
+def _attentive_response() -> type[HTTPResponse]:
+    """A response whose reader looks up several times a second.
+
+    A signal that comes between Python's last look for one and the system call would otherwise be noticed only when the
+    server says something next, which may be never: Ctrl-C would be lost.
+    """
+    from http.client import HTTPResponse
+    from io import BufferedReader, RawIOBase
+    from select import POLLIN, poll
+
+    class Attentive(RawIOBase):
+        def __init__(self, connection: Any) -> None:
+            self.raw = connection.makefile("rb", buffering=0)
+            self.pending = getattr(connection, "pending", None)  # TLS: decrypted and not yet read
+            self.poll = poll()
+            self.poll.register(connection.fileno(), POLLIN)
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> Any:
+            while not (self.pending and self.pending()) and not self.poll.poll(LOOK_UP_MS):
+                pass
+            return self.raw.readinto(buffer)
+
+        def close(self) -> None:
+            self.raw.close()
+            super().close()
+
+    class Response(HTTPResponse):
+        def __init__(self, sock: Any, *args: Any, **named: Any) -> None:
+            super().__init__(sock, *args, **named)
+            attentive: Any = BufferedReader(Attentive(sock))
+            self.fp.close()
+            self.fp = attentive
+
+    return Response
 
 
 def _http_error() -> type[Exception]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ramalama_like import ui
 from ramalama_like.chat.client import ServerGone, preload
-from ramalama_like.errors import AppError
+from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.execute import RunningServer, with_free_name
 from ramalama_like.launch import prepare
 from ramalama_like.log_sinks import show_log, show_progress_of_pull
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ramalama_like.options import Settings
     from ramalama_like.request import Request
 
 
@@ -30,6 +31,7 @@ def _run_once(request: Request) -> int:
     if decided is None:
         return 0
     settings = decided.loaded.settings
+    _check_wishes(settings)
     try:
         log_sink = show_log if settings.debug.value else show_progress_of_pull
         with RunningServer(decided.plan, log_sink=log_sink) as server:
@@ -51,6 +53,20 @@ def _run_once(request: Request) -> int:
     except SessionOver as over:
         ui.say(over.message)
         return 0
+
+
+def _check_wishes(asked: Settings) -> None:
+    """What only the conversation needs is looked at before a server is started for it. Raises ValueProblem."""
+    if asked.answer_json.value and asked.interactive.value:
+        raise ValueProblem("--json is for one answer, not for a conversation", "leave --interactive out")
+    if not (asked.schema.value or asked.grammar.value or asked.files.value):
+        return
+    from ramalama_like.chat.wishes import attachments_of, parameters_of
+    from ramalama_like.checks import with_home
+    from ramalama_like.settings import home_dir
+
+    parameters_of(asked)
+    attachments_of(asked, lambda path: with_home(path, home_dir()))
 
 
 def _limit_session(duration: str) -> None:
