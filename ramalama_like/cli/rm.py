@@ -22,23 +22,16 @@ def execute(request: Request) -> int:
     if show_if_dry(request, _outline(opened, names)):
         _raise(problems)
         return 0
-    removed = []
-    for name in names:
-        try:
-            freed = opened.store.remove(name)
-        except ValueProblem as problem:  # somebody else has removed it meanwhile
-            if not opened.loaded.settings.ignore.value:
-                problems.append(problem)
-            continue
-        removed.append({"name": name, "freed": freed})
-        if not opened.loaded.settings.json.value:
-            ui.write(f"{ui.one_line(name)}\n")
-            ui.say(f"{ui.one_line(name)}: freed {size_text(freed)}")
+    freed = opened.store.remove_all(names)
     if opened.loaded.settings.json.value:
         import json
 
-        ui.write(json.dumps(removed, indent=2) + "\n")
-    if removed and any(isinstance(each, Damaged) for each in opened.store.records()):
+        ui.write(json.dumps([{"name": name, "freed": size} for name, size in freed.items()], indent=2) + "\n")
+    else:
+        for name, size in freed.items():
+            ui.write(f"{ui.one_line(name)}\n")
+            ui.say(f"{ui.one_line(name)}: freed {size_text(size)}")
+    if freed and any(isinstance(each, Damaged) for each in opened.store.records()):
         ui.say("Note: an entry of the store is damaged, so files that it may use were kept: see ramalama-like fsck")
     _raise(problems)
     return 0

@@ -210,7 +210,7 @@ class Store:
                 raise ValueProblem(f"{record.name}: {missing[0]} is not in the store", "pull it again")
             before = self._sums_in(path)
             self._write(path, record_to_bytes(record))
-            return self._free(before)
+            return sum(self._free(before).values())
 
     def tag(self, old: str, new: str) -> Record:
         """Give the files of one name another name too. Raises ValueProblem where the first has none."""
@@ -232,18 +232,34 @@ class Store:
 
         ``name`` is also that of a damaged record, as shown. Raises ValueProblem where there is none.
         """
+        freed = self.remove_all([name])
+        if name not in freed:
+            raise ValueProblem(f"{name}: no model in the store has this name", "see them with: ramalama-like list")
+        return freed[name]
+
+    def remove_all(self, names: Iterable[str]) -> dict[str, int]:
+        """As ``remove`` of each, at once: the bytes that were freed, by name, for those that were there.
+
+        What several of them used counts for the last one.
+        """
+        sums: dict[str, set[str]] = {}
         with self._locked(make=False):
-            path = self._path_of(name)
-            sums = self._sums_in(path)
-            try:
-                gone = bool(path) and _remove_entry(path)
-                if gone:
-                    sync_folder(os.path.dirname(path))
-            except OSError as error:
-                raise disk_problem(path, error) from None
-            if not gone:
-                raise ValueProblem(f"{name}: no model in the store has this name", "see them with: ramalama-like list")
-            return self._free(sums)
+            for name in dict.fromkeys(names):
+                path = self._path_of(name)
+                found = self._sums_in(path)
+                try:
+                    if path and _remove_entry(path):
+                        sums[name] = found
+                except OSError as error:
+                    raise disk_problem(path, error) from None
+            if not sums:
+                return {}
+            sync_folder(f"{self.folder}/refs")  # before any blob goes
+            last = {sha256: name for name, found in sums.items() for sha256 in found}
+            freed = dict.fromkeys(sums, 0)
+            for sha256, size in self._free(set(last)).items():
+                freed[last[sha256]] += size
+        return freed
 
     def find_freed(self, names: Iterable[str]) -> list[Removable]:
         """What removing these names would remove: their records, then the blobs that no other name uses."""
@@ -342,15 +358,13 @@ class Store:
             _salvaged(each.path) if isinstance(each, Damaged) else [f.sha256 for f in each.files if not f.path]
         )}  # fmt: skip
 
-    def _free(self, sums: set[str]) -> int:
-        """Remove those of the blobs that nobody uses any more; the store's lock is held alone."""
-        if not sums:
-            return 0
-        freed = 0
-        for each in self._free_blobs(sums, self.records()):
+    def _free(self, sums: set[str]) -> dict[str, int]:
+        """Remove those of the blobs that nobody uses any more, and tell their sizes; the lock is held alone."""
+        freed: dict[str, int] = {}
+        for each in self._free_blobs(sums, self.records()) if sums else []:
             try:
                 if remove_file(each.path):
-                    freed += each.size_bytes
+                    freed[each.path.rpartition(BLOB)[2]] = each.size_bytes
             except OSError as error:
                 raise disk_problem(each.path, error) from None
         return freed
