@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import shutil
 import socket
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hubs.certificates import make_certificate
 from hubs.server import HubServer, Reply, Seen, chunked, drop_after, fine, garbage, redirect, short_body, status
 
 from ramalama_like.errors import AppError, ValueProblem
@@ -460,17 +459,7 @@ def test_proxies_that_cannot_be_used(proxy: str) -> None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A key and a certificate for this machine that nobody trusts."""
-    program = shutil.which("openssl")
-    if program is None:
-        pytest.skip("needs the program openssl")
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run([program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                    "-keyout", folder / "key", "-out", folder / "cert", "-days", "3650", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=DNS:localhost,DNS:hub.invalid,IP:127.0.0.1"], check=True,
-                   capture_output=True)  # fmt: skip
-    both = folder / "both.pem"
-    both.write_bytes((folder / "key").read_bytes() + (folder / "cert").read_bytes())
-    return str(both)
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture

@@ -127,9 +127,9 @@ REFUSED: dict[str, tuple[str, str]] = {
     "run m -n": ("-n needs a value", ""),
     "run m --debug=yes": ("--debug takes no value", ""),
     "run m --help=yes": ("--help takes no value", ""),
-    "rum m": ("no such command: rum", "did you mean run?"),
+    "rum m": ("no such command: rum", "did you mean rm or run?"),
     "xyzzy": ("no such command: xyzzy", "see ramalama-like --help"),
-    "help rum": ("no such command: rum", "did you mean run?"),
+    "help rum": ("no such command: rum", "did you mean rm or run?"),
     "config": ("config needs a command", "one of: show"),
     "config shw": ("no such command: config shw", "one of: show"),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from threading import Condition, Event, Thread
+from threading import Condition, Event, RLock, Thread
 
 from ramalama_like.errors import AppError
 from ramalama_like.models import failures
@@ -70,8 +70,9 @@ class Transfer:
         self._state_path = state_path
         self._check = check  # of the first bytes; False where these are too few
         self._checked = False
-        self._changed = Condition()
-        self._grown = Condition(self._changed._lock)  # type: ignore[attr-defined]
+        lock = RLock()
+        self._changed = Condition(lock)
+        self._grown = Condition(lock)
         self._stop = Event()
         self._error: BaseException | None = None
         self._busy: dict[Span, _Worker] = {}
