@@ -52,7 +52,7 @@ class Reference:
     The last four are filled for hubs and registries: which repository, and what of it.
     """
 
-    text: str  # as written
+    text: str  # as written, but for what may be secret in an address (``plain_url``)
     transport: str
     name: str  # without the prefix; a path for files; of a web address everything, secrets too
     repository: str = ""  # owner/repository, library/name, host/path of a registry; host and port of a web address
@@ -81,20 +81,21 @@ def parse_reference(text: str, default_transport: str = "") -> Reference:
         return Reference(text, "file", text)
     if text[:5].lower() == "file:":
         return Reference(text, "file", _file_path(text))
+    shown = plain_url(text)  # everything that is made of the name may be shown; ``name`` alone holds all of it
     scheme, mark, rest = text.partition("://")
     if mark and "/" not in scheme:
-        return _with_scheme(text, scheme.lower(), rest)
+        return _with_scheme(shown, scheme.lower(), rest)
     if _parts_ending(text) and text.count("/") < 2:
         return Reference(text, "file", text)
     first, slash, rest = text.partition("/")
     if slash and first.lower() in WEB_HOSTS:
-        return _of_page(text, WEB_HOSTS[first.lower()], rest)
+        return _of_page(shown, WEB_HOSTS[first.lower()], rest)
     if slash and _is_host(first):
-        return _of_registry(text, text)
+        return _of_registry(shown, text)
     if default_transport:
-        return _of_transport(text, SCHEMES[default_transport], text)
+        return _of_transport(shown, SCHEMES[default_transport], text)
     if slash:
-        return _of_hub(text, "huggingface", text)
+        return _of_hub(shown, "huggingface", text)
     _refuse_unprintable(text, text)
     return Reference(text, "name", text)
 
@@ -139,7 +140,7 @@ def _with_scheme(text: str, scheme: str, rest: str) -> Reference:
     transport = SCHEMES.get(scheme)
     if transport is None:
         _refuse_unprintable(text, text)
-        raise ValueProblem(f"{text}: {scheme}:// is not where models come from",
+        raise ValueProblem(f"{text}: {scheme.strip()}:// is not where models come from",
                            "one of hf://, ollama://, oci://, ms://, https://, file://")  # fmt: skip
     if not rest:
         raise ValueProblem(f"{text}: a name must follow {text}")
@@ -148,7 +149,7 @@ def _with_scheme(text: str, scheme: str, rest: str) -> Reference:
     host, _, path = rest.partition("/")
     host = host.lower()
     if host in WEB_HOSTS and not _is_data_file(WEB_HOSTS[host], path):
-        return replace(_of_page(plain_url(text), WEB_HOSTS[host], path), text=text)  # no secret stands in its errors
+        return _of_page(text, WEB_HOSTS[host], path)
     return _of_web(text, transport, rest)
 
 
@@ -378,10 +379,10 @@ def _of_web(text: str, transport: str, rest: str) -> Reference:
     hostname = name.strip("[]")
     usable = hostname and hostname.isprintable() and not set(hostname) & set(" \\%<>\"'") and ".." not in hostname
     if not usable or (colon and not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536)):
-        raise ValueProblem(f"{plain_url(text)}: is no address of a file", f"write {transport}://HOST/PATH/model.gguf")
-    _check_path(plain_url(text), path)
+        raise ValueProblem(f"{text}: is no address of a file", f"write {transport}://HOST/PATH/model.gguf")
+    _check_path(text, path)
     if not slash or not path or path.endswith("/"):
-        raise ValueProblem(f"{plain_url(text)}: names no file", f"write {transport}://HOST/PATH/model.gguf")
+        raise ValueProblem(f"{text}: names no file", f"write {transport}://HOST/PATH/model.gguf")
     return Reference(text, transport, rest, repository=host, path=f"/{path}")
 
 
@@ -453,7 +454,7 @@ def _check_path(text: str, path: str) -> None:
 
 def _refuse_unprintable(text: str, part: str) -> None:
     if not part.isprintable():
-        raise ValueProblem(f"{text}: a model's name cannot hold a control character")
+        raise ValueProblem(f"{plain_url(text)}: a model's name cannot hold a control character")
 
 
 def _parts_ending(text: str) -> bool:

@@ -352,7 +352,6 @@ RARE = {
     "--host": st.one_of(TEXTS, st.sampled_from(["0.0.0.0", "localhost", "127.0.0.1", "::1", "[::1]", "::"])),
     "--logfile": TEXTS,
     "--authfile": TEXTS,
-    "--file": TEXTS,
     "--prefix": TEXTS,
 }
 

@@ -391,7 +391,6 @@ def test_what_is_not_built_yet() -> None:
     for line, message in {
         "run m --rag x": "--rag: RAG is not supported yet",
         "serve m --generate kube": "--generate: deployment files are not generated yet",
-        "run m --summarize-after 4": "--summarize-after: long histories are not summarized yet",
         "run m --api llama-stack": "--api: API llama-stack comes in a later version",
         "--runtime vllm serve m": "--runtime: runtime vllm comes in a later version",
         "ps --runtime mlx": "--runtime: runtime mlx comes in a later version",
@@ -402,12 +401,11 @@ def test_what_is_not_built_yet() -> None:
     with pytest.raises(NotBuiltYet):
         load("bench m", {"RAMALAMA_RUNTIME": "vllm"})
     assert load("ps", {"RAMALAMA_RUNTIME": "vllm", "RAMALAMA_API": "llama-stack"}).warnings == ()
-    environ = {"RAMALAMA_SUMMARIZE_AFTER": "5"}
+    environ = {"RAMALAMA_DEFAULT_RAG_IMAGE": "x"}
     assert load("ps", environ).warnings == ()
-    assert load("chat", environ).warnings == (
-        "$RAMALAMA_SUMMARIZE_AFTER: summarize_after has no effect: long histories are not summarized yet",
+    assert load("serve m", environ).warnings == (
+        "$RAMALAMA_DEFAULT_RAG_IMAGE: default_rag_image has no effect: RAG is not supported yet",
     )
-    assert load("chat", {"RAMALAMA_SUMMARIZE_AFTER": "4"}).warnings == ()
 
 
 def test_quiet_and_debug_exclude_each_other() -> None:

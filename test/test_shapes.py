@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from harness import HOSTS, PACKAGE, gguf_bytes, gguf_pair, gguf_tensor, run_cli
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as settings_of_hypothesis
 from hypothesis import strategies as st
 
@@ -214,6 +214,15 @@ def tensor(draw: st.DrawFn) -> bytes:
 
 
 @settings_of_hypothesis(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(
+    pairs=[],
+    tensors=[
+        gguf_tensor("token_embd.weight", [], 99, 1 << 40),
+        gguf_tensor("token_embd.weight", [], 99, (1 << 64) - 1),
+    ],
+    layers=1,
+    words=(),
+)
 @given(pairs=st.lists(pair(), max_size=10), tensors=st.lists(tensor(), max_size=4), layers=st.integers(1, 3),
        words=st.sampled_from([(), ("-c", "0"), ("-c", str((1 << 63) - 1)), ("--ngl", "1")]))  # fmt: skip
 def test_fit_of_any_file_has_sensible_figures_or_says_no(

@@ -196,7 +196,7 @@ def _read_tensors(
     start = -(-position // alignment) * alignment
     if end is None:
         room = max(0, size - start)
-        if any(offset + taken > room for (_, taken), offset in zip(tensors, offsets, strict=True) if taken >= 0):
+        if any(offset + max(0, taken) > room for (_, taken), offset in zip(tensors, offsets, strict=True)):
             raise DamagedError(room)  # what is known of it does not fit into the file
         return _with_gaps(tensors, offsets, room), None, position
     return tuple(tensors), start + end, position

@@ -23,7 +23,7 @@ _NO_HEAD = (400, 403, 404, 405, 501)
 
 def find(reference: Reference, client: Client, access: Access) -> Listing:
     """The file at an http or https address. Raises AppError where one of its parts is not there."""
-    url = reference.text
+    url = f"{reference.transport}://{reference.name}"
     name = plain_url(url)
     files = tuple(_find_file(part, client, SHARD if number else MODEL) for number, part in enumerate(_parts(url)))
     return Listing(name, files)
