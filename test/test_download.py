@@ -588,6 +588,31 @@ def test_a_disk_that_refuses(
     assert hub.sent("/m.gguf") - sent < SIZE  # what was here was kept
 
 
+def test_space_that_somebody_else_takes_meanwhile(hub: HubServer, pull: Pull, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = hub.put("/m.gguf", MODEL)
+
+    with monkeypatch.context() as patch, pytest.raises(AppError, match="the disk is full"):
+        patch.setattr(download, "_fallocate", lambda descriptor, size: errno.ENOSPC)
+        pull(url)
+    assert pull.blobs() == {}
+    assert pull(url) == (SHA, SIZE)
+
+
+def test_the_space_for_all_of_it_is_taken(tmp_path: Path) -> None:
+    with open(tmp_path / "data", "w+b") as file:
+        assert download._fallocate(file.fileno(), 1 << 20) in (0, errno.EOPNOTSUPP)
+        assert os.fstat(file.fileno()).st_blocks * 512 in (0, 1 << 20)
+        assert download._fallocate(-1, 1) == errno.EBADF
+
+
+@pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.EINVAL])
+def test_file_systems_that_take_no_space_ahead(
+    code: int, hub: HubServer, pull: Pull, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "_fallocate", lambda descriptor, size: code)
+    assert pull(hub.put("/m.gguf", MODEL)) == (SHA, SIZE)
+
+
 def test_an_interrupted_run_keeps_what_is_here(hub: HubServer, pull: Pull) -> None:
     url = hub.put("/m.gguf", MODEL, faults=[fine, fine], always=hang_after(1 << 16))
 

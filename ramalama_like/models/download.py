@@ -210,7 +210,7 @@ class _Job:
             if ranges.done_bytes == size:
                 return _hash_all(descriptor, size), version
             transfer = Transfer(self.client, self.file.url, self.authorization, version, ranges, descriptor,
-                                partial.state_path, self._early_check)  # fmt: skip
+                                partial.state_path, self._early_check, lambda: _allocate(descriptor, size))  # fmt: skip
             try:
                 sha256 = transfer.run(stream, first, last, connections, self.progress)
             except (AppError, KeyboardInterrupt) as error:
@@ -260,7 +260,7 @@ class _Job:
         return True
 
     def _make_room(self, descriptor: int, path: str, size: int) -> None:
-        """Take the disk space for all of the file, or say at once that there is too little."""
+        """Give the file its length, or say at once that there is too little space for it."""
         if size == UNKNOWN:
             return
         folder = os.path.dirname(path)
@@ -272,23 +272,36 @@ class _Job:
             needed, free = size - status.st_blocks * 512, disk.f_bavail * disk.f_frsize
             if needed > free:
                 raise failures.no_space(folder, needed, free)
-            _allocate(descriptor, size)
+            if status.st_size < size:
+                os.ftruncate(descriptor, size)
         except OSError as error:
             raise failures.disk(error, folder) from None
 
 
 def _allocate(descriptor: int, size: int) -> None:
-    from errno import EINVAL, ENODEV, EOPNOTSUPP
+    """Take the disk space for all of the file, where its file system can do that. Raises OSError."""
+    from errno import EDQUOT, ENOSPC
 
-    if size and hasattr(os, "posix_fallocate"):
-        try:
-            os.posix_fallocate(descriptor, 0, size)
-            return
-        except OSError as error:
-            if error.errno not in (EINVAL, ENODEV, EOPNOTSUPP):
-                raise
-    if os.fstat(descriptor).st_size < size:
-        os.ftruncate(descriptor, size)
+    if 0 < size < UNKNOWN:
+        code = _fallocate(descriptor, size)
+        if code in (ENOSPC, EDQUOT):
+            raise OSError(code, os.strerror(code))
+
+
+def _fallocate(descriptor: int, size: int) -> int:
+    """Linux's call of this name; the error's number, 0 where there was none.
+
+    Not ``os.posix_fallocate``: where the file system cannot do it, that writes a zero into each block, which would
+    damage what is being written at the same time.
+    """
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    call = getattr(library, "fallocate64", None) or getattr(library, "fallocate", None)
+    if call is None:
+        return 0
+    call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_longlong, ctypes.c_longlong)
+    return ctypes.get_errno() if call(descriptor, 0, 0, size) else 0
 
 
 def _open_data(path: str) -> int:

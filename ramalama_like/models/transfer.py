@@ -56,10 +56,15 @@ class NoRangesError(Exception):
 
 
 class Transfer:
-    """One attempt. ``descriptor`` is that of the data; it is not closed here."""
+    """One attempt. ``descriptor`` is that of the data; it is not closed here.
+
+    ``allocate`` takes the space for all of it, while the first bytes are already coming: on file systems that fill it
+    with zeros that takes as long as writing. ``check`` looks at the first bytes; False where these are too few.
+    """
 
     def __init__(self, client: Client, url: str, authorization: str, version: Version, ranges: Ranges, descriptor: int,
-                 state_path: str, check: Callable[[bytes, int], bool]) -> None:  # fmt: skip
+                 state_path: str, check: Callable[[bytes, int], bool],
+                 allocate: Callable[[], None]) -> None:  # fmt: skip
         self._client = client
         self._first_url = url
         self._url = url  # after redirections: asking each time anew would cost a second request
@@ -68,7 +73,8 @@ class Transfer:
         self._ranges = ranges
         self._descriptor = descriptor
         self._state_path = state_path
-        self._check = check  # of the first bytes; False where these are too few
+        self._check = check
+        self._allocate = allocate
         self._checked = False
         lock = RLock()
         self._changed = Condition(lock)
@@ -93,7 +99,7 @@ class Transfer:
         span = self._ranges.take(end - begin if not whole else UNKNOWN)
         if span is None or span.begin != begin:
             raise ChangedError
-        threads = [Thread(target=self._hash, daemon=True)]
+        threads = [Thread(target=self._hash, daemon=True), Thread(target=self._make_room, daemon=True)]
         wanted = 1 if whole else min(connections, 1 + -(-self._ranges.unclaimed_bytes // LEAST_SHARE))
         workers = [_Worker(self._descriptor) for _ in range(wanted)]
         self._workers = wanted
@@ -196,6 +202,17 @@ class Transfer:
     def _may_hash(self) -> bool:
         frontier = self._ranges.frontier
         return frontier - self._hashed >= HASH_BYTES or frontier == self._ranges.size
+
+    # The thread that takes the space.
+
+    def _make_room(self) -> None:
+        try:
+            self._allocate()
+        except OSError as error:
+            self._abort(failures.disk(error, os.path.dirname(self._state_path)))
+        except BaseException as error:
+            self._abort(error)
+            raise
 
     # The thread that notes how far it came.
 
