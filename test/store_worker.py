@@ -27,7 +27,7 @@ from ramalama_like.record import Record, StoredFile
 KEPT = "hf://kept/model"
 NAMES = [f"hf://Owner/model-{number}:Q4_K_M" for number in range(5)]
 CONTENTS = [bytes([number]) * (1000 + number * 5000) for number in range(6)]
-HUB = sys.argv[3] if __name__ == "__main__" and len(sys.argv) > 3 else ""
+HUB = sys.argv[3] if __name__ == "__main__" and len(sys.argv) > 3 else ""  # an address; empty: from memory
 SUMS = [hashlib.sha256(content).hexdigest() for content in CONTENTS]
 
 
