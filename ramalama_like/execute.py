@@ -76,18 +76,20 @@ def with_free_name(request: Request, attempt: Callable[[Request], T]) -> T:
 class RunningServer:
     """A server that was started from a plan. Leaving the ``with`` block ends it, unless it was detached."""
 
-    def __init__(self, plan: Plan, *, log_sink: Callable[[str], None] | None = None) -> None:
+    def __init__(self, plan: Plan, *, log_sink: Callable[[str], None] | None = None,
+                 signals: SignalGuard | None = None) -> None:  # fmt: skip
         self.plan = plan
         self.step: Step = render_steps(plan)[0]
         self.log_sink = log_sink
         self.child: Child | None = None
         self.container_id = ""
         self.is_ready = False
+        self.given_up = False  # set from another thread, it ends the wait for the server
         self.report: list[str] = []  # the beginning of the log: what the server says of its devices is there
         self._reporting = True
         self._lock = -1
         self._began = time()
-        self._signals = SignalGuard()
+        self._signals = signals or SignalGuard()
 
     def __enter__(self) -> RunningServer:
         self._make_folder()
@@ -148,6 +150,8 @@ class RunningServer:
         began = monotonic()
         while True:
             patience, pause = next(attempts)
+            if self.given_up:
+                raise Interrupted("the start was given up")
             # A detached container is there only when the engine has said so; and on a port that somebody else has
             # taken meanwhile, another server would answer.
             there = not self._detached or bool(self.container_id)
