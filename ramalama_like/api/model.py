@@ -171,7 +171,7 @@ class Model:
     def embed(self, texts: str | Sequence[str], *, normalize: bool = True) -> list[float] | list[list[float]]:
         """The vector of a text, or one for each of several; of length 1 unless ``normalize=False``.
 
-        llama-server gives them when started so: ``Model(…, runtime_args=["--embedding"])``. Raises as ``chat`` does.
+        llama-server gives them when started so: ``Model(…, embedding=True)``. Raises as ``chat`` does.
         """
         connection = self._connected()
         body: dict[str, Any] = {"input": texts if isinstance(texts, str) else list(texts)}
@@ -190,7 +190,7 @@ class Model:
     def rerank(self, query: str, documents: Sequence[str], *, top_n: int | None = None) -> list[Ranked]:
         """Documents by their relevance to a query, the most relevant first, at most ``top_n``.
 
-        llama-server does it when started so: ``Model(…, runtime_args=["--rerank"])``. Raises as ``chat`` does.
+        llama-server does it when started so: ``Model(…, rerank=True)``. Raises as ``chat`` does.
         """
         connection = self._connected()
         body: dict[str, Any] = {"query": query, "documents": list(documents)}
@@ -246,8 +246,8 @@ class Model:
             raise self._connected().foreign("/lora-adapters")
 
     def save_state(self, name: str, *, slot: int = 0) -> int:
-        """Keep what a slot holds (its prompt and answer, read) in a file of the folder that ``--slot-save-path``
-        names; how many tokens that were. Ask with ``slot=`` to know which slot is used. llama-server only."""
+        """Keep what a slot holds (its prompt and answer, read) in a file of the folder that ``slot_save_path=``
+        named; how many tokens that were. Ask with ``slot=`` to know which slot is used. llama-server only."""
         return self._slot(slot, "save", "n_saved", {"filename": name})
 
     def restore_state(self, name: str, *, slot: int = 0) -> int:

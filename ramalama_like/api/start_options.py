@@ -71,6 +71,11 @@ class StartOptions(TypedDict, total=False):
     spec_draft_n_max: int | None
     spec_draft_n_min: int | None
     spec_draft_p_min: float | None
+    chat_template: str | PathLike[str] | None  # a Jinja file
+    lora: str | PathLike[str] | Sequence[str | PathLike[str]] | None  # FILE or FILE:SCALE
+    slot_save_path: str | PathLike[str] | None
+    embedding: bool | None
+    rerank: bool | None
     runtime_args: str | Sequence[str] | None
     force: bool | None
     api: str | None
@@ -100,11 +105,13 @@ def make_request(model: str, options: Mapping[str, object]) -> Request:
 
 
 def _as_given(option: Option, wanted: object) -> object:
-    if option.kind == "path" and isinstance(wanted, os.PathLike):
-        return os.fspath(wanted)
+    if isinstance(wanted, os.PathLike):
+        wanted = os.fspath(wanted)
+    if isinstance(wanted, list | tuple):
+        wanted = tuple(os.fspath(each) if isinstance(each, os.PathLike) else each for each in wanted)
     if option.kind in ("list", "args") and isinstance(wanted, str):
         return (wanted,)
-    if option.kind == "args" and isinstance(wanted, list | tuple) and all(isinstance(word, str) for word in wanted):
+    if option.kind == "args" and isinstance(wanted, tuple) and all(isinstance(word, str) for word in wanted):
         return tuple(map(shlex.quote, wanted))  # words are words; only a single text is split as a shell would
     if option.kind == "str" and isinstance(wanted, int) and not isinstance(wanted, bool):
         return str(wanted)

@@ -35,6 +35,8 @@ class Stream:
         return self
 
     def __next__(self) -> Piece:
+        if self._closed:
+            raise StopIteration
         try:
             piece = next(self._pieces)
         except AppError:
