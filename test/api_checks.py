@@ -101,7 +101,7 @@ def check_asked_in_many_ways(model: Model, states: Path) -> dict[str, Any]:
                         cache_prompt=False).text for _ in range(2)]  # fmt: skip
     assert draws[0] == draws[1]
 
-    # Constraints and tools.
+    # Constraints.
     assert fits_schema(model.chat(PROMPT, json_schema=SCHEMA, temperature=0).json())
     # Between values this small model may choose blanks for ever, where a server allows them: here there are none.
     assert model.complete(PROMPT, json_schema={"enum": ["cat", "dog"]}, temperature=0).json() in ("cat", "dog")
@@ -109,12 +109,6 @@ def check_asked_in_many_ways(model: Model, states: Path) -> dict[str, Any]:
     assert fits_grammar(found["grammar"])
     with pytest.raises(ServerSaid):
         model.chat(PROMPT, grammar="no grammar")
-    tool = {"type": "function", "function": {"name": "weather", "parameters": {
-        "type": "object", "properties": {"town": {"enum": ["Rome", "Oslo"]}}, "required": ["town"]}}}  # fmt: skip
-    called = model.chat("What is the weather?", tools=[tool], tool_choice="required", temperature=0)
-    assert [call.name for call in called.calls] == ["weather"]
-    assert called.message["tool_calls"][0]["function"]["arguments"] == called.calls[0].arguments
-    found["called"] = called.calls[0].arguments
 
     # The cache of a prompt, and the state of a slot.
     model.erase_state(slot=1)

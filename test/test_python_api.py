@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,11 @@ from api_checks import (
 )
 from demo_model.corpus import FIXED_ANSWER, FIXED_PROMPT
 from harness import ROOT, run_cli
+from test_conversation import PNG, Server, said
 
 import ramalama_like
-from ramalama_like import AsyncModel, Model
+from ramalama_like import AsyncModel, Model, ToolCall
+from ramalama_like.api.bodies import chat_body
 from ramalama_like.api.start_options import StartOptions, start_options
 from ramalama_like.chat.client import ServerGone, ServerSaid
 from ramalama_like.errors import AppError, ChildFailed, UsageError, ValueProblem
@@ -124,6 +127,51 @@ def test_the_client_of_openai_works_unchanged(model: Model) -> None:
         done = client.completions.create(model="demo", prompt=PROMPT, temperature=0, max_tokens=8)
         assert done.choices[0].text == model.complete(PROMPT, temperature=0, max_tokens=8).text
         assert [each.id for each in client.models.list()] == ["demo"]
+
+
+def test_tools_are_offered_and_their_calls_read() -> None:
+    server = Server()
+    call = {"index": 0, "id": "c1", "function": {"name": "weather", "arguments": '{"town": '}}
+    rest = {"index": 0, "function": {"arguments": '"Rome"}'}}
+    ending = {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}
+    server.answer = lambda _: [*({"choices": [{"delta": {"tool_calls": [each]}}]} for each in (call, rest)), ending]
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+    answer = Model.attach(server.url, model="one").chat("Weather?", tools=[tool], tool_choice="auto")
+    server.answer = lambda body: said(body["messages"][-1]["content"])
+    done = {"role": "tool", "tool_call_id": "c1", "content": "sunny"}
+    last = Model.attach(server.url).chat([{"role": "user", "content": "Weather?"}, answer.message, done])
+    server.http.shutdown()
+    server.http.server_close()
+    assert (answer.text, answer.reason, answer.calls) == (
+        "", "tool_calls", (ToolCall("c1", "weather", '{"town": "Rome"}'),)
+    )  # fmt: skip
+    assert (server.bodies[0]["tools"], server.bodies[0]["tool_choice"], server.bodies[0]["model"]) == (
+        [tool], "auto", "one"
+    )  # fmt: skip
+    assert server.bodies[1]["messages"][1] == {
+        "role": "assistant", "content": "", "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"town": "Rome"}'}}]
+    }  # fmt: skip
+    assert (last.text, last.usage.total_tokens) == ("sunny", 12)
+
+
+@pytest.mark.parametrize("image", ["bytes", "path", "address"])
+def test_images_go_with_the_last_message(image: str, tmp_path: Path) -> None:
+    (tmp_path / "p.png").write_bytes(PNG)
+    given: Any = {"bytes": PNG, "path": tmp_path / "p.png", "address": "https://example.org/p.png"}[image]
+    url = "https://example.org/p.png" if image == "address" else f"data:image/png;base64,{b64encode(PNG).decode()}"
+    parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "What?"}]
+    assert chat_body("What?", "", [given], None, None, None, {}) == {"messages": [{"role": "user", "content": parts}]}
+    with pytest.raises(ValueProblem, match="is no image of a kind that is known"):
+        chat_body("What?", "", [b"text"], None, None, None, {})
+
+
+@pytest.mark.parametrize("wrong", [{"grammar": "x", "json_schema": {}}, {"temprature": 1}])
+def test_wrong_parameters_are_refused_before_anything_is_sent(wrong: Any) -> None:
+    with pytest.raises(ValueProblem):
+        chat_body("hi", "", (), None, None, None, wrong)
+    with pytest.raises(ValueProblem, match="messages must be"):
+        chat_body([], "", (), None, None, None, {})
 
 
 def test_the_same_names_for_asyncio(model: Model) -> None:
