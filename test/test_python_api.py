@@ -224,7 +224,7 @@ def test_vectors_and_a_template_of_ones_own(tmp_path: Path) -> None:
 
 def test_documents_are_ranked() -> None:
     documents = ["make demo", "podman runs containers", "a cat"]
-    with Model("demo", engine="none", timeout=120, threads=1, rerank=True) as ranker:
+    with Model("demo", engine="none", timeout=120, threads=1, rerank=True, runtime_args="--parallel 1") as ranker:
         ranked = ranker.rerank("containers", documents)
         best = ranker.rerank("containers", documents, top_n=1)
     assert sorted(each.index for each in ranked) == [0, 1, 2]

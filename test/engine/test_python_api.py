@@ -61,7 +61,8 @@ def ask_everything(engine: str, adapter: Path, states: Path) -> dict[str, Any]:
 def vectors(engine: str) -> tuple[list[float], list[tuple[int, float]]]:
     with Model("demo", engine=engine, embedding=True, runtime_args="--pooling mean", threads=1) as embedder:
         vector = embedder.embed("a text")
-    with Model("demo", engine=engine, rerank=True, threads=1) as ranker:
+    # This model is no reranker: what it gives depends on what is computed together, so that is nothing here.
+    with Model("demo", engine=engine, rerank=True, threads=1, runtime_args="--parallel 1") as ranker:
         ranked = ranker.rerank("containers", ["make demo", "podman runs containers", "a cat"])
     return vector, [(each.index, each.score) for each in ranked]
 
