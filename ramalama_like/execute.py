@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 TRIES = 10  # when others start at the same moment
 TAKEN = ("is already in use by", "port is already allocated", "address already in use")  # an engine's words
+TAKEN_NATIVE = ("the address is already in use", "couldn't bind http server socket")  # the servers' own words
 LAST_LINES = 12  # of the log, shown when a server dies
 REPORT_LINES = 5000  # of the log, kept until the server is ready; with --debug it prints about 1000
 REPORT_S = 0.3  # how long the last of these lines may be on their way when the server is ready already
@@ -159,6 +160,7 @@ class RunningServer:
                 there
                 and is_healthy(address, patience)
                 and (address.scheme == "unix" or serves_model(address, self.plan.model.alias, max(patience, 1.0)))
+                and (self._detached or child.poll() is None)
             ):
                 break
             if watched.poll() is not None:
@@ -369,15 +371,19 @@ def _created(text: str) -> float:
 
 
 def find_taken(plan: Plan, code: int, lines: list[str]) -> NameTaken | None:
-    """The error where the engine refused to start a container since its name or port has been taken meanwhile.
+    """The error where the engine refused to start a container since its name or port has been taken meanwhile, or
+    where a server without a container found its port taken.
 
     Seen: docker 26 (125) and podman 4.3 (125 for the name, 126 for the port). Of the port a server itself would say so
     with another exit code.
     """
-    if plan.container is None or code not in (125, 126):
-        return None
     said = "\n".join(lines[-LAST_LINES:]).lower()
-    if not any(words in said for words in TAKEN):
+    if plan.container is None:
+        if plan.endpoint is None or not any(words in said for words in TAKEN_NATIVE):
+            return None
+        explained = explain_end(code, lines, "the server")
+        return NameTaken(explained.message, explained.hint, f"port-{plan.endpoint.port}", explained.exit_code)
+    if code not in (125, 126) or not any(words in said for words in TAKEN):
         return None
     explained = explain_end(code, lines, plan.engine.kind)
     return NameTaken(explained.message, explained.hint, plan.container.name, code)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -32,7 +33,7 @@ from harness import ROOT, run_cli
 from test_conversation import PNG, Server, said
 
 import ramalama_like
-from ramalama_like import AsyncModel, Model, ToolCall
+from ramalama_like import AsyncModel, Model, ToolCall, pipeline
 from ramalama_like.api.bodies import chat_body
 from ramalama_like.api.start_options import StartOptions, start_options
 from ramalama_like.chat.client import ServerGone, ServerSaid
@@ -317,6 +318,22 @@ def test_several_models_at_once_get_ports_of_their_own() -> None:
     finally:
         for one in made:
             one.close()
+
+
+def test_a_port_that_is_taken_meanwhile_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = pipeline.find_free_port
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        taken = busy.getsockname()[1]
+
+        def blind(first: int, last: int, host: str, passed_over: tuple[int, ...] = ()) -> int | None:
+            return free(first, last, host, passed_over) if taken in passed_over else taken
+
+        monkeypatch.setattr(pipeline, "find_free_port", blind)
+        with Model("demo", engine="none", timeout=120, threads=1) as made:
+            assert made.base_url != f"http://127.0.0.1:{taken}/v1"
+            assert made.chat(FIXED_PROMPT, temperature=0).text == FIXED_ANSWER
 
 
 def server_of(model: Model) -> int:
