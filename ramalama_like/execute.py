@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 TRIES = 10  # when others start at the same moment
 TAKEN = ("is already in use by", "port is already allocated", "address already in use")  # an engine's words
+TAKEN_NATIVE = ("the address is already in use", "couldn't bind http server socket")  # the servers' own words
 LAST_LINES = 12  # of the log, shown when a server dies
 # Of the log, kept until the server is ready. With --debug it prints about 1000, and one for each odd token.
 REPORT_LINES = 20_000
@@ -79,18 +80,20 @@ def with_free_name(request: Request, attempt: Callable[[Request], T]) -> T:
 class RunningServer:
     """A server that was started from a plan. Leaving the ``with`` block ends it, unless it was detached."""
 
-    def __init__(self, plan: Plan, *, log_sink: Callable[[str], None] | None = None) -> None:
+    def __init__(self, plan: Plan, *, log_sink: Callable[[str], None] | None = None,
+                 signals: SignalGuard | None = None) -> None:  # fmt: skip
         self.plan = plan
         self.step: Step = render_steps(plan)[0]
         self.log_sink = log_sink
         self.child: Child | None = None
         self.container_id = ""
         self.is_ready = False
+        self.given_up = False  # set from another thread, it ends the wait for the server
         self.report: list[str] = []  # the beginning of the log: what the server says of its devices is there
         self._reporting = True
         self._lock = -1
         self._began = time()
-        self._signals = SignalGuard()
+        self._signals = signals or SignalGuard()
 
     def __enter__(self) -> RunningServer:
         self._make_folder()
@@ -151,6 +154,8 @@ class RunningServer:
         began = monotonic()
         while True:
             patience, pause = next(attempts)
+            if self.given_up:
+                raise Interrupted("the start was given up")
             # A detached container is there only when the engine has said so; and on a port that somebody else has
             # taken meanwhile, another server would answer.
             there = not self._detached or bool(self.container_id)
@@ -158,6 +163,7 @@ class RunningServer:
                 there
                 and is_healthy(address, patience)
                 and (address.scheme == "unix" or serves_model(address, self.plan.model.alias, max(patience, 1.0)))
+                and (self._detached or child.poll() is None)
             ):
                 break
             if watched.poll() is not None:
@@ -391,15 +397,19 @@ def _created(text: str) -> float:
 
 
 def find_taken(plan: Plan, code: int, lines: list[str]) -> NameTaken | None:
-    """The error where the engine refused to start a container since its name or port has been taken meanwhile.
+    """The error where the engine refused to start a container since its name or port has been taken meanwhile, or
+    where a server without a container found its port taken.
 
     Seen: docker 26 (125) and podman 4.3 (125 for the name, 126 for the port). Of the port a server itself would say so
     with another exit code.
     """
-    if plan.container is None or code not in (125, 126):
-        return None
     said = "\n".join(lines[-LAST_LINES:]).lower()
-    if not any(words in said for words in TAKEN):
+    if plan.container is None:
+        if plan.endpoint is None or not any(words in said for words in TAKEN_NATIVE):
+            return None
+        explained = explain_end(code, lines, "the server")
+        return NameTaken(explained.message, explained.hint, f"port-{plan.endpoint.port}", explained.exit_code)
+    if code not in (125, 126) or not any(words in said for words in TAKEN):
         return None
     explained = explain_end(code, lines, plan.engine.kind)
     return NameTaken(explained.message, explained.hint, plan.container.name, code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like import pipeline, ui
+from ramalama_like.errors import ValueProblem
 from ramalama_like.fit import NEVER
 from ramalama_like.fit_words import fit_text, verdict_lines
 from ramalama_like.transfers import Transfers, size_text
@@ -38,13 +39,28 @@ def prepare(request: Request) -> Decided | None:
     if dryrun:
         show(decided.plan, dryrun)
         return None
+    _approve(request, decided)
+    return decided
+
+
+def prepare_start(request: Request) -> Decided:
+    """As ``prepare`` for callers who print nothing: a dry run, which a variable may ask for, is refused."""
+    decided = pipeline.decide(request)
+    dryrun = decided.loaded.settings.dryrun
+    if dryrun.value:
+        raise ValueProblem(f"{dryrun.origin} asks for a dry run, so nothing is started", "see model.plan, or unset it")
+    tell_warnings((decided,))
+    _approve(request, decided)
+    return decided
+
+
+def _approve(request: Request, decided: Decided) -> None:
     pipeline.check_executable(request, decided)
     if pull_pending(decided):
         decided = pipeline.decide(request, pulled=True)
         pipeline.check_executable(request, decided)
     _announce_fit(request, decided.plan)
     _announce_port(request, decided)
-    return decided
 
 
 def pull_pending(decided: Decided) -> bool:

@@ -319,6 +319,26 @@ class Settings:
         True, "--webui", kind="bool", on=("serve",), group="Model and server",
         help="Serve the web page of llama-server.",
     )  # fmt: skip
+    chat_template: Setting[str] = option(
+        "", "--chat-template", kind="path", on=SERVERS, group="Model and server", metavar="FILE",
+        help="Chat template (Jinja) instead of the model's own.",
+    )  # fmt: skip
+    lora: Setting[tuple[str, ...]] = option(
+        (), "--lora", kind="list", on=SERVERS, group="Model and server", metavar="FILE[:SCALE]",
+        help="Adapter (LoRA, GGUF) to apply to the model, with its scale; repeatable.",
+    )  # fmt: skip
+    slot_save_path: Setting[str] = option(
+        "", "--slot-save-path", kind="path", on=SERVERS, group="Model and server", metavar="DIR",
+        help="Folder for the state of slots, which clients save and restore.",
+    )  # fmt: skip
+    embedding: Setting[bool] = option(
+        False, "--embedding", kind="flag", on=SERVERS, group="Model and server",
+        help="Serve vectors of texts instead of answers.",
+    )  # fmt: skip
+    rerank: Setting[bool] = option(
+        False, "--rerank", kind="flag", on=SERVERS, group="Model and server",
+        help="Serve the relevance of documents to a query instead of answers.",
+    )  # fmt: skip
     runtime_args: Setting[tuple[str, ...]] = option(
         (), "--runtime-args", kind="args", on=FITTED, group="Model and server", metavar="ARGS",
         help="More arguments for the server or tool, at its end.",

@@ -17,6 +17,7 @@ from ramalama_like.fit_words import refuse_unfit
 from ramalama_like.models import resolve_model
 from ramalama_like.models.lookup import MISSING
 from ramalama_like.options import COMMANDS
+from ramalama_like.plan import Adapter
 from ramalama_like.probe import check_root, probe
 from ramalama_like.probe.engine import ask_cdi_directories, probe_engine
 from ramalama_like.probe.ports import find_free_port, port_is_free
@@ -98,13 +99,35 @@ def find_accelerator(merged: Settings, facts: HostFacts, engine: EngineFacts) ->
 
 def _check_files(merged: Settings) -> None:
     """Refuse paths that lead nowhere, before an engine makes folders of them or fails in its own words."""
-    for setting in (merged.file, merged.authfile):
+    for setting in (merged.file, merged.authfile, merged.chat_template):
         if setting.value and not os.path.isfile(setting.value):
             why = "is not a file" if os.path.exists(setting.value) else "does not exist"
             raise ValueProblem(f"{setting.origin}: {setting.value} {why}", "give the path of a file")
+    slots = merged.slot_save_path
+    if slots.value and not os.path.isdir(slots.value):
+        raise ValueProblem(f"{slots.origin}: {slots.value} is not a folder", "make it first")
+    if merged.embedding.value and merged.rerank.value:
+        raise ValueProblem(f"{merged.embedding.origin} and {merged.rerank.origin} exclude each other", "choose one")
     log = merged.logfile
     if log.value and (os.path.isdir(log.value) or not os.path.isdir(os.path.dirname(log.value))):
         raise ValueProblem(f"{log.origin}: {log.value} cannot be written", "name a file in a folder that exists")
+
+
+def find_adapters(merged: Settings) -> tuple[Adapter, ...]:
+    """The adapters that were asked for: ``FILE`` or ``FILE:SCALE``. Raises ValueProblem."""
+    found = []
+    for text in merged.lora.value:
+        path, scale = text, 1.0
+        before, colon, after = text.rpartition(":")
+        if colon and not os.path.exists(text):
+            try:
+                path, scale = before, float(after)
+            except ValueError:
+                path = text
+        if not os.path.isfile(path) or scale - scale != 0:  # neither infinity nor NaN is a scale
+            raise ValueProblem(f"{merged.lora.origin}: {text} is not an adapter's file", "write FILE or FILE:SCALE")
+        found.append(Adapter(os.path.abspath(path), scale))
+    return tuple(found)
 
 
 def find_engine(merged: Settings, facts: HostFacts) -> EngineFacts:
@@ -201,6 +224,7 @@ def _situation(request: Request, merged: Settings, facts: HostFacts, engine: Eng
         environment=settings.collect_gpu_environment(gpu_variables()),
         native_server=_native_server() if native and request.command in ("run", "serve") else ("llama-server",),
         native_tools=_native_tools() if native else {}, measured=find_measured(merged, facts, engine, model),
+        adapters=find_adapters(merged),
     )  # fmt: skip
 
 

@@ -36,6 +36,14 @@ class Mount:
 
 
 @value
+class Adapter:
+    """A LoRA adapter and how strongly it is applied."""
+
+    path: str
+    scale: float = 1.0
+
+
+@value
 class Security:
     """How far the container is locked in."""
 

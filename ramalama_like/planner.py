@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ramalama_like.measured import Measured
     from ramalama_like.model import Model, ModelFile
     from ramalama_like.options import Setting, Settings
+    from ramalama_like.plan import Adapter
     from ramalama_like.request import Request
 
 MODELS = "/mnt/models"
@@ -40,6 +41,8 @@ SOCKETS = "/run/ramalama"
 SOCKET_NAME = "s.sock"
 SAMPLES = "/data/samples.txt"
 LOGS = "/var/log/ramalama"
+TEMPLATE = f"{MODELS}/template/template.jinja"
+STATES = "/mnt/states"
 # Linux limits the path of a Unix socket to 107 bytes (sun_path in unix(7)); other systems to a few less.
 LONGEST_SOCKET_PATH = 103
 LONGEST_NAME = 40
@@ -58,6 +61,7 @@ class Situation:
     native_server: tuple[str, ...] = ("llama-server",)  # how llama.cpp's server is started without an engine
     native_tools: Mapping[str, str] = {}  # llama.cpp's other programs on PATH
     measured: Measured | None = None  # what bench has found out about such a model on this machine
+    adapters: tuple[Adapter, ...] = ()  # that exist
     terminal_input: bool = True  # standard input is a terminal: no prompt comes from there
 
 
@@ -145,6 +149,8 @@ class _Drawing:
         mounts = [Mount(file.path, f"{MODELS}/{file.name}") for file in self.model.files]
         if self.draft:
             mounts += [Mount(file.path, f"{MODELS}/draft/{file.name}") for file in self.draft.files]
+        if self._is_server():
+            mounts += self._extra_mounts()
         if socket_folder:
             mounts.append(Mount(socket_folder, SOCKETS, read_only=False))
         if settings.logfile.value:
@@ -174,6 +180,7 @@ class _Drawing:
                                "use an engine, or give the path of the first part")  # fmt: skip
         if self._is_server():
             endpoint, listen, _ = self._endpoint("")
+            _refuse_commas(self.situation.adapters)
             command = self._server_command(os.path.dirname(model), "", listen, self.settings.logfile.value)
             if self.situation.native_server[-1] == EMBEDDED:
                 self._refuse_what_embedded_lacks(command[1:])
@@ -209,7 +216,7 @@ class _Drawing:
     def _server_command(
         self, folder: str, draft_folder: str, listen: tuple[str, ...], log_file: str
     ) -> tuple[str, ...]:
-        projector = self.model.projector
+        settings, projector = self.settings, self.model.projector
         contained = bool(draft_folder)
 
         def seen(file: ModelFile) -> str:
@@ -221,11 +228,30 @@ class _Drawing:
         if self.draft:
             draft = f"{draft_folder}/{self.draft.main.name}" if contained else self.draft.main.path
         template = self.model.template
+        # A template that the user gives beats the one that came with the model.
+        chosen = self._seen(settings.chat_template.value, TEMPLATE, contained)
         return llama_cpp.make_server_command(
             self.settings, alias=self.model.alias, model=main, mmproj=mmproj, draft=draft, listen=listen,
-            threads=self.threads.count, log_file=log_file, template=seen(template) if template else "",
-            adapters=[seen(adapter) for adapter in self.model.adapters],
+            threads=self.threads.count, log_file=log_file, template=chosen or (seen(template) if template else ""),
+            states=self._seen(settings.slot_save_path.value, STATES, contained),
+            adapters=[*((seen(adapter), 1.0) for adapter in self.model.adapters),
+                      *((self._seen(adapter.path, _adapter_target(number), contained), adapter.scale)
+                        for number, adapter in enumerate(self.situation.adapters))],
         )  # fmt: skip
+
+    def _extra_mounts(self) -> list[Mount]:
+        settings = self.settings
+        mounts = [Mount(adapter.path, _adapter_target(number))
+                  for number, adapter in enumerate(self.situation.adapters)]  # fmt: skip
+        if settings.chat_template.value:
+            mounts.append(Mount(settings.chat_template.value, TEMPLATE))
+        if settings.slot_save_path.value:
+            mounts.append(Mount(settings.slot_save_path.value, STATES, read_only=False))
+        return mounts
+
+    def _seen(self, path: str, inside: str, contained: bool) -> str:
+        """A path as the server sees it; empty where there is none."""
+        return inside if path and contained else path
 
     def _tool_command(self, model: str, text: str) -> tuple[str, ...]:
         if self.request.command == "bench":
@@ -452,6 +478,17 @@ def wants_socket(request: Request, settings: Settings, engine: EngineFacts, fact
 def socket_folder(runtime_dir: str, name: str) -> str:
     """The folder that holds the API's socket of the container ``name``."""
     return f"{runtime_dir}/{name}"
+
+
+def _adapter_target(number: int) -> str:
+    return f"{MODELS}/adapters/{number}.gguf"  # llama.cpp separates adapters by commas, which names may hold
+
+
+def _refuse_commas(adapters: tuple[Adapter, ...]) -> None:
+    for adapter in adapters:
+        if "," in adapter.path or ":" in adapter.path:
+            raise ValueProblem(f"--lora: {adapter.path}: llama.cpp takes no comma or colon in an adapter's path",
+                               "rename the file, or make a link to it")  # fmt: skip
 
 
 def _security(settings: Settings) -> Security:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 KEPT_LINES = 200  # of a child's log, for telling why it died
 TERM, KILL = 15, 9
+UNKNOWN = 255  # the exit code of a child that somebody else has waited for
 
 
 @value
@@ -85,15 +86,22 @@ class Child:
     def poll(self) -> int | None:
         """Its exit code (negative: the signal that ended it), or None while it runs."""
         if self._code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self._ended(status)
+            self._reap(os.WNOHANG)
         return self._code
+
+    def _reap(self, flags: int) -> None:
+        try:
+            pid, status = os.waitpid(self.pid, flags)
+        except ChildProcessError:  # the program around this library has waited for all of its children
+            self._code = UNKNOWN
+            return
+        if pid:
+            self._ended(status)
 
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Wait for its end, at most ``timeout_s`` seconds. Its exit code, or None where it still runs."""
         if self._code is None and timeout_s is None:
-            self._ended(os.waitpid(self.pid, 0)[1])
+            self._reap(0)
         if self._code is None and timeout_s is not None:
             self._wait_for_end(timeout_s)
         return self.poll()
@@ -148,12 +156,12 @@ def start(argv: Sequence[str], *, keep_output: bool = False) -> Child:
     for stream in (sys.stdout, sys.stderr):
         if stream:  # None where the descriptor was closed
             stream.flush()
-    parent = os.getpid()
-    pid = os.fork()
+    parent, control_process = os.getpid(), _control_process()
+    pid = _fork()
     if pid == 0:
         try:
             os.setsid()
-            _end_with_parent(parent)
+            _end_with_parent(parent, control_process)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(out_write, 1)
             os.dup2(log_write, 2)
@@ -174,13 +182,34 @@ def start(argv: Sequence[str], *, keep_output: bool = False) -> Child:
     return Child(pid, log_read, out_read)
 
 
-def _end_with_parent(parent: int) -> None:
+def _control_process() -> Callable[..., int] | None:
+    """prctl(2), where there is one. Found before the fork: in a child of a program with several threads, a lock that
+    another thread held, such as that of an import, is held for ever."""
     if sys.platform != "linux":
-        return
+        return None
     from ctypes import CDLL
 
+    found: Callable[..., int] = CDLL(None).prctl
+    return found
+
+
+def _fork() -> int:
+    if "threading" not in sys.modules:
+        return os.fork()
+    # Python 3.12 warns of forks where there are several threads. The child does nothing but what is safe there.
+    from warnings import catch_warnings, simplefilter
+
+    with catch_warnings():
+        simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _end_with_parent(parent: int, control_process: Callable[..., int] | None) -> None:
+    """Ask the kernel for an end when the *thread* that started this process ends, as it does with its process."""
+    if control_process is None:
+        return
     set_death_signal = 1  # PR_SET_PDEATHSIG of prctl(2)
-    CDLL(None).prctl(set_death_signal, TERM, 0, 0, 0)
+    control_process(set_death_signal, TERM, 0, 0, 0)
     if os.getppid() != parent:  # it died before the kernel was asked
         os._exit(127)
 

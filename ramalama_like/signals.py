@@ -45,3 +45,10 @@ class SignalGuard:
             return
         signal.signal(number, handler)  # type: ignore[arg-type]
         self._before.setdefault(number, signal.SIG_DFL if before is None else before)
+
+
+class NoGuard(SignalGuard):
+    """For a program that uses this one as a library: its signals are its own affair."""
+
+    def _set(self, number: int, handler: object) -> None:
+        """Leave the signal as it is."""

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import _local
 
 from ramalama_like.errors import AppError, Interrupted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _quiet = False
+_listeners = _local()  # one for each thread of a program that uses this one as a library
 
 
 def set_quiet(quiet: bool) -> None:
     """Say nothing from now on but results and errors."""
     global _quiet  # noqa: PLW0603 - one terminal, one volume
     _quiet = quiet
+
+
+def divert(listener: Callable[[str], None] | None) -> Callable[[str], None] | None:
+    """Give ``listener`` each line that is told in this thread from now on, instead of standard error (None: no more).
+
+    Returns the one before it.
+    """
+    before: Callable[[str], None] | None = getattr(_listeners, "here", None)
+    _listeners.here = listener
+    return before
 
 
 def write(text: str) -> None:
@@ -153,6 +165,11 @@ def speaks_unicode() -> bool:
 
 
 def _tell(text: str) -> None:
+    listener = getattr(_listeners, "here", None)
+    if listener is not None:
+        for line in text.splitlines():
+            listener(line)
+        return
     try:
         _write_all(2, text.encode("utf-8", "backslashreplace"))
     except OSError:

@@ -36,6 +36,7 @@ PLANNED = """
 --predict --model-draft -ngld --spec-type --spec-draft-n-max --spec-draft-n-min --spec-draft-p-min --log-file -v
 --api-key-file --metrics --embedding --pooling --rerank --slots --no-slots --slot-save-path --parallel -np
 --batch-size -b --ubatch-size -ub --flash-attn -fa --cache-type-k --cache-type-v --jinja --lora
+--lora-scaled
 """
 
 

@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
                "probe", "models", "chat.client", "examine", "web"), {"values", "data", "doors"}),
     "face": (("ui", "chat", "transfers"), {"values", "face"}),
     "edge": (("cli", "main", "__main__", "pipeline", "launch", "execute", "log_sinks", "signals", "containers",
-              "smoke", "stored"),
+              "smoke", "stored", "api"),
              {"values", "data", "thought", "spelling", "doors", "face", "edge"}),
     "programs": (("embedded",), {"values", "thought"}),  # a program of its own, started like llama-server
 }  # fmt: skip

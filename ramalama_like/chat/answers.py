@@ -11,7 +11,7 @@ from ramalama_like.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from ramalama_like.chat.client import Address
@@ -37,6 +37,7 @@ class Ending:
     prompt_tokens: int | None = None
     tokens: int | None = None  # of the answer
     timings: Mapping[str, Any] = {}
+    model: str = ""  # as the server calls it
 
 
 @value
@@ -47,18 +48,21 @@ class Piece:
     reasoning: str = ""
     progress: tuple[int, int] | None = None  # tokens of the prompt that are read, and all of them
     ending: Ending | None = None
+    logprobs: tuple[Mapping[str, Any], ...] = ()  # of the tokens of the text, where they were asked for
 
 
-def stream_answer(address: Address, body: Mapping[str, Any], api_key: str = "") -> Iterator[Piece]:
+def stream_answer(address: Address, body: Mapping[str, Any], api_key: str = "", *, path: str = "/chat/completions",
+                  opened: Callable[[Exchange], None] | None = None) -> Iterator[Piece]:  # fmt: skip
     """Ask and give the answer piece by piece; the last piece has the ending. Raises ServerGone or ServerSaid.
 
-    ``body`` is that of OpenAI's chat completions; streaming is added here.
+    ``body`` is that of OpenAI's chat completions, or of the completions at another ``path``; streaming is added here.
+    ``opened`` is told the exchange, by which it can be cancelled.
     """
     import json
 
     text = json.dumps({**body, "stream": True, "stream_options": {"include_usage": True}})
     state = _State()
-    with Exchange(address, "POST", f"{address.base}/chat/completions", text, api_key) as response:
+    with Exchange(address, "POST", f"{address.base}{path}", text, api_key, opened=opened) as response:
         for event in _events(response, address):
             if event == "[DONE]":
                 state.finished = True
@@ -96,6 +100,7 @@ class _State:
         self.calls: dict[int, list[str]] = {}
         self.usage: dict[str, Any] = {}
         self.timings: dict[str, Any] = {}
+        self.model = ""
 
     def take(self, data: object) -> Piece | None:
         if not isinstance(data, dict):
@@ -106,17 +111,21 @@ class _State:
         choices = data.get("choices")
         if not isinstance(choices, list | None):
             raise TypeError(choices)
+        self.model = self.model or _text(data.get("model"))
         text = reasoning = ""
+        logprobs: tuple[Mapping[str, Any], ...] = ()
         for choice in choices or ():
             delta = choice.get("delta") or {}
-            text += _text(delta.get("content"))
+            text += _text(delta.get("content")) + _text(choice.get("text"))  # the latter is that of completions
+            logprobs += tuple((choice.get("logprobs") or {}).get("content") or ())
             reasoning += _text(delta.get("reasoning_content") or delta.get("reasoning"))
             for call in delta.get("tool_calls") or ():
                 self._take_call(call)
             if choice.get("finish_reason"):
                 self.reason, self.finished = str(choice["finish_reason"]), True
         progress = _progress(data.get("prompt_progress"))
-        return Piece(text, reasoning, progress) if text or reasoning or progress else None
+        something = text or reasoning or progress or logprobs
+        return Piece(text, reasoning, progress, logprobs=logprobs) if something else None
 
     def _take_call(self, call: dict[str, Any]) -> None:
         parts = self.calls.setdefault(int(call.get("index") or 0), ["", "", ""])
@@ -128,7 +137,7 @@ class _State:
     def ending(self) -> Ending:
         calls = tuple(ToolCall(*self.calls[number]) for number in sorted(self.calls))
         return Ending(self.reason, calls, _count(self.usage.get("prompt_tokens")),
-                      _count(self.usage.get("completion_tokens")), self.timings)  # fmt: skip
+                      _count(self.usage.get("completion_tokens")), self.timings, self.model)  # fmt: skip
 
 
 def _text(found: object) -> str:

@@ -28,14 +28,9 @@ def read_attachment(path: str, *, image: bool = False) -> Attachment:
     """Read a file. Raises ValueProblem where it cannot be read, or is neither a text nor an image (``image``: the
     latter is demanded)."""
     data = _read(path)
-    kind = _image_type(data)
     name = os.path.basename(path)
-    if kind:
-        from base64 import b64encode
-
-        return Attachment(name, image_url=f"data:{kind};base64,{b64encode(data).decode()}")
-    if image:
-        raise ValueProblem(f"{path}: is no image of a kind that is known", "give a PNG, JPEG, GIF, WebP or BMP file")
+    if image or _image_type(data):
+        return Attachment(name, image_url=image_url(data, path))
     if len(data) > LARGEST_TEXT:
         raise ValueProblem(f"{path}: is larger than {LARGEST_TEXT >> 20} MiB", "give the part of it that matters")
     try:
@@ -47,6 +42,16 @@ def read_attachment(path: str, *, image: bool = False) -> Attachment:
     if not text.strip():
         raise ValueProblem(f"{path}: is empty")
     return Attachment(name, text)
+
+
+def image_url(data: bytes, name: str) -> str:
+    """An image as the address that the API takes. Raises ValueProblem, naming it, where it is none."""
+    kind = _image_type(data)
+    if not kind:
+        raise ValueProblem(f"{name}: is no image of a kind that is known", "give a PNG, JPEG, GIF, WebP or BMP file")
+    from base64 import b64encode
+
+    return f"data:{kind};base64,{b64encode(data).decode()}"
 
 
 def with_attachments(prompt: str, attachments: tuple[Attachment, ...]) -> str | list[dict[str, object]]:

@@ -14,7 +14,7 @@ from ramalama_like.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from http.client import HTTPConnection, HTTPResponse
     from typing import Any
 
@@ -211,7 +211,9 @@ class Exchange:
     """One request and its response; every fault of it becomes an error for people."""
 
     def __init__(self, address: Address, method: str, path: str, body: str | None, api_key: str, *,
-                 headers: Mapping[str, str] | None = None, fine: Sequence[int] = (200,)) -> None:  # fmt: skip
+                 headers: Mapping[str, str] | None = None, fine: Sequence[int] = (200,),
+                 opened: Callable[[Exchange], None] | None = None) -> None:  # fmt: skip
+        """``opened`` is called as soon as there is a connection, from when on ``cancel`` works."""
         self.address = address
         self.fine = fine
         headers = {**({"Content-Type": "application/json"} if body is not None else {}), **(headers or {})}
@@ -224,14 +226,25 @@ class Exchange:
         try:
             self.connection.connect()
             # A long prompt may take minutes before the first token: only connecting is limited.
-            if self.connection.sock is not None:
-                self.connection.sock.settimeout(None)
+            self._socket = self.connection.sock
+            self._socket.settimeout(None)
+            if opened is not None:
+                opened(self)
             self.connection.response_class = _attentive_response()
             self.connection.request(method, path, body and body.encode(), headers)
             self.response: HTTPResponse = self.connection.getresponse()
         except (OSError, ValueError, _http_error()) as error:  # ValueError: a host or path that cannot be encoded
             self.connection.close()
             raise self._gone(error) from None
+
+    def cancel(self) -> None:
+        """End the exchange from another thread: whoever reads sees the end of the connection."""
+        import socket
+
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # it has ended already
 
     def __enter__(self) -> HTTPResponse:
         if self.response.status not in self.fine:

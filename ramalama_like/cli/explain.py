@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ramalama_like.accelerator import Candidate
     from ramalama_like.options import Option, Setting
+    from ramalama_like.pipeline import Decided
 
 Row = tuple[str, str, str, str]  # what, value, why, origin
 
@@ -42,10 +43,10 @@ def execute(request: Request) -> int:
     above = {name: given for name, given in request.given.items() if name != "json"}
     inner = Request(inner.command, inner.arguments, {**above, **inner.given})
     if COMMANDS[inner.command].starts:
-        explained = [_of_plan(single) for single in pipeline.split_backends(inner)]
+        explained = [explain_decided(pipeline.decide(single)) for single in pipeline.split_backends(inner)]
     else:
         explained = [_of_outline(inner)]
-    ui.write(_as_json(explained) if "json" in request.given else "\n".join(map(_as_text, explained)))
+    ui.write(_as_json(explained) if "json" in request.given else "\n".join(map(as_text, explained)))
     return 0
 
 
@@ -54,11 +55,11 @@ def outline(request: Request) -> Outline:
     return Outline(settings.load_settings(request))
 
 
-def _of_plan(inner: Request) -> Explained:
-    decided = pipeline.decide(inner)
+def explain_decided(decided: Decided) -> Explained:
+    """What is told about a plan."""
     plan = decided.plan
     return Explained(
-        command=inner.command, decisions=plan.decisions, candidates=plan.accelerator.candidates,
+        command=plan.command, decisions=plan.decisions, candidates=plan.accelerator.candidates,
         ignored=plan.accelerator.ignored,
         warnings=(*decided.loaded.warnings, *plan.warnings), files=decided.loaded.files,
         steps=tuple((step.kind, step.argv) for step in render_steps(plan)),
@@ -94,7 +95,8 @@ def _shown(option: Option, setting: Setting[object]) -> str:
     return plain_url(str(setting.value))  # such as --url and --model
 
 
-def _as_text(explained: Explained) -> str:
+def as_text(explained: Explained) -> str:
+    """It as lines for people."""
     lines = []
     for what, told, why, origin in explained.decisions:
         lines.append(f"{what}: {told}")

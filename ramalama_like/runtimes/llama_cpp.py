@@ -42,7 +42,8 @@ def make_server_command(
     threads: int,
     log_file: str,
     template: str = "",
-    adapters: Sequence[str] = (),
+    states: str = "",
+    adapters: Sequence[tuple[str, float]] = (),
 ) -> tuple[str, ...]:
     """The command line of llama-server. Paths are those that the server sees; ``listen`` is its address."""
     command = ["llama-server", *listen]
@@ -51,14 +52,17 @@ def make_server_command(
     command += ["--model", model]
     if mmproj:
         command += ["--mmproj", mmproj]
-    for flag, path in (("--chat-template-file", template), *(("--lora", adapter) for adapter in adapters)):
-        command += [flag, path] if path else []
     # Warming up would double the time to the first answer on a cold disk and changes nothing after it.
     command += ["--no-warmup"]
     command += _reasoning(settings)
     command += ["--alias", alias]
     if settings.ctx_size.value:
         command += ["--ctx-size", str(settings.ctx_size.value)]
+    command += ["--chat-template-file", template] if template else []
+    command += _adapters(adapters)
+    command += ["--slot-save-path", states] if states else []
+    command += ["--embedding"] if settings.embedding.value else []
+    command += ["--rerank"] if settings.rerank.value else []
     command += ["--temp", _number(settings.temp.value)]
     command += _given("--cache-reuse", settings.cache_reuse)
     if settings.debug.value:
@@ -68,15 +72,7 @@ def make_server_command(
     if not settings.webui.value:
         command += ["--no-webui"]
     command += _offload(settings)
-    if draft:
-        command += ["--model-draft", draft]
-        if settings.ngl.value:
-            command += ["-ngld", settings.ngl.value]
-    if settings.spec_type.value:
-        command += ["--spec-type", settings.spec_type.value]
-    command += _given("--spec-draft-n-max", settings.spec_draft_n_max)
-    command += _given("--spec-draft-n-min", settings.spec_draft_n_min)
-    command += _given("--spec-draft-p-min", settings.spec_draft_p_min)
+    command += _speculation(settings, draft)
     command += ["--threads", str(threads)]
     if settings.seed.value:
         command += ["--seed", settings.seed.value]
@@ -117,6 +113,27 @@ def make_perplexity_command(settings: Settings, *, model: str, threads: int, tex
     if settings.max_tokens.value:
         command += ["-n", str(settings.max_tokens.value)]
     return (*command, "-f", text, *settings.runtime_args.value)
+
+
+def _speculation(settings: Settings, draft: str) -> list[str]:
+    command = []
+    if draft:
+        command += ["--model-draft", draft]
+        if settings.ngl.value:
+            command += ["-ngld", settings.ngl.value]
+    if settings.spec_type.value:
+        command += ["--spec-type", settings.spec_type.value]
+    command += _given("--spec-draft-n-max", settings.spec_draft_n_max)
+    command += _given("--spec-draft-n-min", settings.spec_draft_n_min)
+    command += _given("--spec-draft-p-min", settings.spec_draft_p_min)
+    return command
+
+
+def _adapters(adapters: Sequence[tuple[str, float]]) -> list[str]:
+    command = []
+    for path, scale in adapters:
+        command += ["--lora", path] if scale == 1 else ["--lora-scaled", f"{path}:{_number(scale)}"]
+    return command
 
 
 def _offload(settings: Settings) -> list[str]:

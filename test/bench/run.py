@@ -133,6 +133,44 @@ def probe_once(root: str) -> float:
     return float(done.stdout)
 
 
+class Api:
+    """A server of the Python API, asked through the API and by hand."""
+
+    def __init__(self) -> None:
+        from ramalama_like import Model
+
+        self.model = Model("demo", engine="none", port=0, threads=1).start()
+        atexit.register(self.model.close)
+        self.address = ("127.0.0.1", int(self.model.base_url.rpartition(":")[2].partition("/")[0]))
+
+    def bare(self, tokens: int) -> tuple[float, float]:
+        """Milliseconds until the first event and until the end of an answer, by one socket."""
+        asked = {"messages": [{"role": "user", "content": PROMPT}], "stream": True, "max_tokens": tokens,
+                 "temperature": 0, "ignore_eos": True, "model": "demo", "cache_prompt": True,
+                 "stream_options": {"include_usage": True}}  # fmt: skip
+        body = json.dumps(asked).encode()
+        head = "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        began, first, answer = time.perf_counter(), 0.0, b""
+        with socket.create_connection(self.address) as connection:
+            connection.sendall(
+                f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+            )
+            while piece := connection.recv(65536):
+                answer += piece
+                if not first and b'"content":"' in answer:
+                    first = (time.perf_counter() - began) * 1000
+        return first, (time.perf_counter() - began) * 1000
+
+    def ours(self, tokens: int) -> tuple[float, float]:
+        """The same through ``Model.chat``."""
+        began, first = time.perf_counter(), 0.0
+        stream = self.model.chat(PROMPT, stream=True, max_tokens=tokens, temperature=0, cache_prompt=True,
+                                 extra={"ignore_eos": True})  # fmt: skip
+        for _ in stream:
+            first = first or (time.perf_counter() - began) * 1000
+        return first, (time.perf_counter() - began) * 1000
+
+
 def has_image() -> bool:
     """Whether podman is here and holds the image."""
     try:
@@ -201,6 +239,11 @@ def rows() -> list[Row]:
         *(probed(kind) for kind in ("amd", "nvidia")),
         *model_rows(program),
         *(Row(name, theirs, ours, factor=limit, most_rounds=5) for name, theirs, ours, limit in pulls()),
+    ]
+    api = Api()
+    found += [
+        Row("Python: first token", lambda: api.bare(2)[0], lambda: api.ours(2)[0], added_ms=5),
+        Row("Python: 400 tokens", lambda: api.bare(400)[1], lambda: api.ours(400)[1], factor=1.05),
     ]
     if not has_image():
         print(f"left out, since podman or {IMAGE} is not here: serve to healthy, run", file=sys.stderr)
