@@ -21,6 +21,7 @@ from ramalama_like.measurement import size_text
 from ramalama_like.models.convertible import find_convertible
 from ramalama_like.models.lookup import MISSING
 from ramalama_like.models.store import Store
+from ramalama_like.pipeline import find_facts
 from ramalama_like.planner import with_tools
 from ramalama_like.pushing import kind_text, push_files
 from ramalama_like.reference import canonical_name, parse_reference
@@ -148,9 +149,7 @@ def _draw(request: Request, *, pulled: bool = False) -> Drawn:
 
 def _images(asked: Settings) -> tuple[Image, Image]:
     """The one with the converter, and the one with the quantizer. Neither needs a GPU."""
-    from platform import machine
-
-    arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine(), machine())
+    arch = find_facts(asked).arch
     tools = choose_tools_image(facts_arch=arch, family=asked.image_family, explicit=asked.tools_image,
                                default_image=asked.default_tools_image)  # fmt: skip
     nothing = Accelerator("cpu", "CPU", "neither converting nor quantizing needs a GPU", "default")
