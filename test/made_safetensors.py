@@ -48,6 +48,47 @@ def make_safetensors(folder: Path, seed: int = 1) -> Path:
     return folder
 
 
+def make_gguf(path: Path) -> Path:
+    """A model of the same shape and vocabulary as a GGUF file in F16, which needs no converter."""
+    import gguf
+    import numpy as np
+
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(HIDDEN)
+    writer.add_block_count(LAYERS)
+    writer.add_feed_forward_length(INNER)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(HEADS)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(HIDDEN // HEADS)
+    writer.add_file_type(1)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([piece.encode() for piece, _ in PIECES])
+    writer.add_token_scores([-float(number) for number in range(len(PIECES))])
+    writer.add_token_types([kind for _, kind in PIECES])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    numbers = np.random.default_rng(1)
+    shapes = {"token_embd": (len(PIECES), HIDDEN), "output": (len(PIECES), HIDDEN), "output_norm": (HIDDEN,)}
+    for layer in range(LAYERS):
+        for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+            shapes[f"blk.{layer}.{name}"] = (HIDDEN, HIDDEN)
+        shapes |= {f"blk.{layer}.ffn_gate": (INNER, HIDDEN), f"blk.{layer}.ffn_up": (INNER, HIDDEN),
+                   f"blk.{layer}.ffn_down": (HIDDEN, INNER), f"blk.{layer}.attn_norm": (HIDDEN,),
+                   f"blk.{layer}.ffn_norm": (HIDDEN,)}  # fmt: skip
+    for name, shape in shapes.items():
+        values = numbers.standard_normal(shape) * 0.1
+        writer.add_tensor(
+            f"{name}.weight", np.ones(shape, np.float32) if len(shape) == 1 else values.astype(np.float16)
+        )
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
 def weights(shapes: dict[str, list[int]], numbers: random.Random) -> bytes:
     """A safetensors file: the length of a header in JSON, the header, and the tensors one after the other."""
     header, data = {}, bytearray()

@@ -6,15 +6,15 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import signal
 import socket
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
-from made_safetensors import make_safetensors
+from made_safetensors import make_gguf, make_safetensors
 
 from engine.conftest import Engine, refuse
 from engine.registries import run_registry
@@ -57,6 +57,10 @@ def complete(user: User, model: str, store: str) -> str:
             try:
                 # A port that is not ready yet may be held by the engine, which never answers.
                 answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/completion", body, timeout=5)
+            except urllib.error.HTTPError as error:
+                assert error.code == 503, error.read()  # while it loads
+                time.sleep(0.1)
+                continue
             except OSError:
                 time.sleep(0.1)
                 continue
@@ -93,10 +97,9 @@ def check(user: User, source: str, quantization: str, *words: str, registry: boo
 
 
 @pytest.mark.parametrize("quantization", ["Q4_0", "Q8_0"])
-def test_quantizing(user: User, quantization: str, tiny_gguf: Path) -> None:
+def test_quantizing(user: User, quantization: str) -> None:
     """In the image that serves, which holds the quantizer."""
-    source = user.folder / "tiny.gguf"
-    shutil.copy(tiny_gguf, source)
+    source = make_gguf(user.folder / "tiny.gguf")
     check(user, str(source), quantization, registry=quantization == "Q4_0")
 
 
