@@ -39,7 +39,7 @@ def checked(option: Option, found: Found, home: str) -> Any:
             raw = _structured(option.kind, _text(raw))
         fit = _CHECKS[option.kind](raw, option)
         for word in str(fit).split(",") if option.kind == "names" else (fit,):
-            if option.choices and word not in option.choices and (word or option.kind != "dryrun"):
+            if option.choices and word not in option.choices and (word or option.kind not in ("dryrun", "optional")):
                 raise _no_choice(word, option.choices)
     except ValueProblem as why:
         # Where nothing better is known, what the option is for helps most.
@@ -182,6 +182,10 @@ def _form(raw: object, *_: object) -> str:
     return "text" if text.lower() in TRUE_WORDS else "" if text.lower() in FALSE_WORDS else text
 
 
+def _optional(raw: object, *_: object) -> str:
+    return _text(raw).upper()  # as the choices are spelled
+
+
 def _duration(raw: object, *_: object) -> str:
     text = _text(raw)
     duration_seconds(text)
@@ -244,6 +248,7 @@ _CHECKS: Mapping[str, Callable[[object, Option], object]] = {
     "layers": _layers,
     "duration": _duration,
     "dryrun": _form,
+    "optional": _optional,
 }
 
 

@@ -23,7 +23,7 @@ from ramalama_like.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
     from typing import TypeVar
 
@@ -369,15 +369,44 @@ def run_tool(plan: Plan, *, keep_output: bool) -> bytes:
     return output
 
 
+def run_container(argv: Sequence[str], name: str, what: str) -> None:
+    """Run one container of this name to its end, its log shown. ``what`` runs in it. Raises ChildFailed.
+
+    Whatever ends this, the container is gone afterwards.
+    """
+    began = time()
+    child = start(argv)
+    signals = SignalGuard()
+    try:
+        signals.catch()
+        child.collect(show_log)
+        code = child.wait()
+    except BaseException:
+        signals.ignore()
+        child.stop()
+        _remove_named(argv[0], name, began, child.lines)
+        raise
+    finally:
+        signals.restore()
+    child.finish_log()
+    if code:
+        raise explain_end(code, child.lines, what)
+
+
 def _remove_container(plan: Plan, since: float, log: list[str]) -> None:
-    """Make sure that nothing is left: an engine that was stopped while starting may not have cleaned up.
+    """Make sure that nothing is left: an engine that was stopped while starting may not have cleaned up."""
+    if plan.container:
+        _remove_named(plan.engine.program, plan.container.name, since, log)
+
+
+def _remove_named(program: str, name: str, since: float, log: list[str]) -> None:
+    """Remove the container that we have started, if it is there.
 
     Where the engine says in its ``log`` that the name is in use, and where the container was created before ``since``
     (in seconds of the clock), it is somebody else's, and the reason why ours could not start.
     """
-    if not plan.container or any("already in use" in line.lower() for line in log):
+    if any("already in use" in line.lower() for line in log):
         return
-    program, name = plan.engine.program, plan.container.name
     try:
         found = capture((program, "inspect", "--type", "container", "--format", "{{json .Created}}", name),
                         ENGINE_PATIENCE_S)  # fmt: skip

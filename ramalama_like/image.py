@@ -54,6 +54,24 @@ def choose_image(
     return _choose_from_family(backend, facts_arch, family)
 
 
+def choose_tools_image(
+    *, facts_arch: str, family: Setting[str], explicit: Setting[str], default_image: Setting[str]
+) -> Image:
+    """Choose the image that makes GGUF files of safetensors: an explicit one, a configured one, or the family's.
+
+    A family without one leaves it to those that it names besides. Raises ValueProblem for a reference that cannot be.
+    """
+    for given in (explicit, default_image):
+        if given.value:
+            return Image(_with_tag(given.value, given.origin), f"given by {given.origin}", given.origin)
+    table = load_table("images")
+    families, tools = table["families"], table["tools"]
+    wanted = (family.value, *families[family.value]["also"], *families)
+    name = next(each for each in wanted if each in tools and each in families)
+    ref = _family_ref(name, {"name": tools[name]}, facts_arch)
+    return Image(ref, f"the {name} family's image with the converter", family.origin)
+
+
 def _choose_from_family(backend: str, arch: str, family: Setting[str]) -> Image:
     families = load_table("images")["families"]
     own = families[family.value]["images"][backend]

@@ -20,6 +20,26 @@ class ModelFile:
 
 
 @value
+class Convertible:
+    """A model of which a GGUF file can be made: safetensors with what belongs to them, or a GGUF file to quantize."""
+
+    reference: str  # as the user wrote it
+    alias: str
+    files: tuple[ModelFile, ...]  # the first of a GGUF is its own
+    why: str
+    safetensors: bool = False
+    folder: str = ""  # that holds all of the files, and may be mounted in their place
+    size_bytes: int = 0
+    architecture: str = ""
+    pending: bool = False  # it has to be fetched first
+    uncertain: str = ""  # why some of these paths may turn out to be others, in words
+    quantized: str = ""  # the quantization of a GGUF that has lost precision already
+    problem: str = ""
+    hint: str = ""
+    exit_code: int = 0
+
+
+@value
 class Model:
     """A resolved model, or (``problem`` set) one whose files are not here: it can be shown, never executed.
 

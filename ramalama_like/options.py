@@ -7,7 +7,7 @@ reads anything, so it may be imported on every path.
 Kinds of value: ``str``, ``int``, ``float``, ``bool`` (takes a word such as ``on`` or ``false``), ``flag`` (takes
 none), ``size`` (8g, 512m: a number of bytes), ``list`` (repeatable), ``args`` (repeatable, each split as a shell
 would), ``table`` (files only), ``names`` (some of the choices, separated by commas), ``path``, ``output`` (a path, or
-``-`` for standard output).
+``-`` for standard output), ``optional`` (one of the choices, or bare, which reads as the empty string).
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ ALL = ("*",)
 SERVERS = ("run", "serve")
 TOOLS = ("run", "serve", "bench", "perplexity")
 CHATS = ("run", "chat")
-REGISTRY = ("push", "pull", "login", "logout")
+REGISTRY = ("push", "pull", "convert", "login", "logout")
+CONTAINED = (*TOOLS, "convert")  # start containers
+QUANTIZATIONS = ("Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_0", "Q4_K_S", "Q4_K_M", "Q5_0", "Q5_K_S", "Q5_K_M", "Q6_K",
+                 "Q8_0")  # fmt: skip
 FITTED = (*TOOLS, "fit")
 JSON_TOO = ("fit", "pull", "shortnames", "list", "inspect", "rm", "df", "prune", "fsck", "ps", "version", "config show",
             "benchmarks list", "benchmarks show", "benchmarks compare", "explain", "doctor")  # fmt: skip
@@ -169,10 +172,12 @@ class Settings:
         help="Use only this card: its number, UUID, PCI address or a part of its name; repeatable.",
     )  # fmt: skip
     image: Setting[str] = option(
-        "", "--image", key="image", group="Accelerator and image", help="Container image; beats every other choice."
-    )
+        "", "--image", key="image", on=CONTAINED, group="Accelerator and image",
+        help="Container image; beats every other choice.",
+    )  # fmt: skip
     image_family: Setting[str] = option(
-        "ramalama", "--image-family", key="image_family", choices=IMAGE_FAMILIES, group="Accelerator and image",
+        "ramalama", "--image-family", key="image_family", choices=IMAGE_FAMILIES, on=CONTAINED,
+        group="Accelerator and image",
         help="Which family of images to choose from.",
     )  # fmt: skip
     images: Setting[Mapping[str, str]] = option(
@@ -195,7 +200,7 @@ class Settings:
         help="Fail where no GPU is found, or where the server is seen to compute without one.",
     )  # fmt: skip
     pull: Setting[str] = option(
-        "missing", "--pull", key="pull", choices=PULL_POLICIES, group="Accelerator and image",
+        "missing", "--pull", key="pull", choices=PULL_POLICIES, on=CONTAINED, group="Accelerator and image",
         help="When to ask for a newer image, and for a newer model.",
     )  # fmt: skip
     authfile: Setting[str] = option(
@@ -216,28 +221,31 @@ class Settings:
         help="Environment variable in the container.",
     )  # fmt: skip
     network: Setting[str] = option(
-        "", "--network", "--net", group="Container", help="Network of the container; run uses none unless asked."
-    )
+        "", "--network", "--net", on=CONTAINED, group="Container",
+        help="Network of the container; run and convert use none unless asked.",
+    )  # fmt: skip
     privileged: Setting[bool] = option(
         False, "--privileged", kind="flag", group="Container", help="Give the container every right. Unsafe."
     )
     selinux: Setting[bool] = option(
-        False, "--selinux", kind="bool", key="selinux", group="Container",
+        False, "--selinux", kind="bool", key="selinux", on=CONTAINED, group="Container",
         help="Keep SELinux separation and relabel what is mounted.",
     )  # fmt: skip
     cpus: Setting[float | None] = option(
-        None, "--cpus", kind="float", key="cpus", minimum=0.01, maximum=65536, group="Container", metavar="N",
+        None, "--cpus", kind="float", key="cpus", minimum=0.01, maximum=65536, on=CONTAINED, group="Container",
+        metavar="N",
         help="Most processors to use, such as 1.5; the server starts no more threads than that.",
     )  # fmt: skip
     memory: Setting[int | None] = option(
-        None, "--memory", kind="size", key="memory", minimum=6 << 20, on=FITTED, group="Container", metavar="SIZE",
+        None, "--memory", kind="size", key="memory", minimum=6 << 20, on=(*FITTED, "convert"), group="Container",
+        metavar="SIZE",
         help="Most memory that the container may use, such as 8g or 512m; it gets no swap besides.",
     )  # fmt: skip
     oci_runtime: Setting[str] = option(
-        "", "--oci-runtime", group="Container", help="OCI runtime for the engine to use."
+        "", "--oci-runtime", on=CONTAINED, group="Container", help="OCI runtime for the engine to use."
     )
     engine_args: Setting[tuple[str, ...]] = option(
-        (), "--engine-args", kind="args", group="Container", metavar="ARGS",
+        (), "--engine-args", kind="args", on=CONTAINED, group="Container", metavar="ARGS",
         help="More arguments for the engine, right before the image.",
     )  # fmt: skip
 
@@ -520,13 +528,28 @@ class Settings:
         False, "--origin", kind="flag", on=("config show",), help="Tell where each value came from."
     )
 
+    gguf: Setting[str | None] = option(
+        None, "--gguf", kind="optional", on=("convert",), choices=QUANTIZATIONS, metavar="[QUANT]",
+        help=f"Quantize: {', '.join(QUANTIZATIONS)}; alone: the one of runtimes.llama_cpp.gguf_quantization_mode.",
+    )  # fmt: skip
+    gguf_quantization_mode: Setting[str] = option(
+        "Q4_K_M", key="runtimes.llama_cpp.gguf_quantization_mode", on=(), choices=QUANTIZATIONS,
+        help="Quantization that convert --gguf alone stands for.",
+    )  # fmt: skip
+    tools_image: Setting[str] = option(
+        "", "--tools-image", key="tools_image", on=("convert",), metavar="IMAGE",
+        help="Image with the converter (llama-convert-hf-to-gguf); --image is the one with llama-quantize.",
+    )  # fmt: skip
+    default_tools_image: Setting[str] = option(
+        "", key="default_tools_image", on=(), help="Image with the converter, instead of the family's."
+    )
     push_type: Setting[str] = option(
-        "raw", "--type", key="convert_type", on=("push",), choices=("artifact", "car", "raw"),
+        "raw", "--type", key="convert_type", on=("push", "convert"), choices=("artifact", "car", "raw"),
         help="What to push: an artifact, an image of the files alone (raw), or one with a small system below (car).",
     )  # fmt: skip
     carimage: Setting[str] = option(
-        "registry.access.redhat.com/ubi10-micro:latest", "--carimage", key="carimage", on=("push",), metavar="IMAGE",
-        hidden=True, help="Image that lies below those of the type car.",
+        "registry.access.redhat.com/ubi10-micro:latest", "--carimage", key="carimage", on=("push", "convert"),
+        metavar="IMAGE", hidden=True, help="Image that lies below those of the type car.",
     )  # fmt: skip
     username: Setting[str] = option(
         "", "--username", "-u", on=("login",), metavar="USER", help="User at the registry; asked for on a terminal."
@@ -601,11 +624,10 @@ def global_options() -> Mapping[str, Option]:
 
 # Keys of the dialect's [ramalama] table that no part of this version reads: known, so that nobody is warned about them.
 DORMANT_KEYS = (
-    "default_pi_image", "default_stack_image", "default_tools_image", "dryrun", "log_level",
-    "rag_image", "tempdir", "tools_image", "tools_images",
+    "default_pi_image", "default_stack_image", "dryrun", "log_level", "rag_image", "tempdir", "tools_images",
     "user.no_missing_gpu_prompt", "provider.openai.api_key",
     "http_client.max_retries", "http_client.max_retry_delay",
-    "runtimes.llama_cpp.gguf_quantization_mode", "runtimes.mlx.temp",
+    "runtimes.mlx.temp",
 )  # fmt: skip
 
 
@@ -633,6 +655,7 @@ COMMANDS: Mapping[str, Command] = {
     "list": Command("List the models on this machine.", "", 0, 0, ("ls",)),
     "inspect": Command("Tell what a model's file says of itself.", "MODEL", 1, 1),
     "push": Command("Put a model into a registry.", "MODEL [TARGET]", 1, 2),
+    "convert": Command("Make a GGUF of safetensors, or quantize one.", "SOURCE TARGET", 2, 2),
     "login": Command("Keep the password for a registry, or a hub's token.", "[REGISTRY]", 0, 1),
     "logout": Command("Forget the password for a registry.", "[REGISTRY]", 0, 1),
     "pull": Command("Fetch a model, or what is new of it.", "MODEL", 1, 1),
@@ -659,7 +682,6 @@ COMMANDS: Mapping[str, Command] = {
 
 # Commands of the dialect that this version refuses by name: the reason.
 COMMANDS_NOT_YET: Mapping[str, str] = {
-    "convert": "converting models is not built yet",
     "daemon": "the daemon is not built yet",
     "models": "listing a provider's models is not built yet",
     "rag": "RAG is not supported yet",

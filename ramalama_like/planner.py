@@ -143,7 +143,7 @@ class _Drawing:
             explicit=settings.image, overrides=settings.images, default_image=settings.default_image,
         )  # fmt: skip
         if not self._is_server() and not settings.image.value:
-            image = _with_tools(image)
+            image = with_tools(image)
         self.warnings += image.warnings
         socket_folder = self._socket_folder()
         mounts = [Mount(file.path, f"{MODELS}/{file.name}") for file in self.model.files]
@@ -168,7 +168,7 @@ class _Drawing:
             if self.request.command == "perplexity":
                 mounts.append(Mount(settings.file.value, SAMPLES))
         container = self._container(image, tuple(mounts), publish, bool(endpoint and not endpoint.socket))
-        return self._plan(image, container, _for_entrypoint(image.ref, server), endpoint)
+        return self._plan(image, container, words_after(image.ref, server), endpoint)
 
     def native(self) -> Plan:
         """The plan without an engine: the server is a child process of its own."""
@@ -509,7 +509,7 @@ def _pairs(env: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
     return tuple(pairs)
 
 
-def _with_tools(image: Image) -> Image:
+def with_tools(image: Image) -> Image:
     """The image that also holds the tools, where a family has one image for the server and another for everything."""
     for row in load_table("engines")["entrypoint"]:
         if image.ref.startswith(row["prefix"]) and "instead" in row:
@@ -518,7 +518,7 @@ def _with_tools(image: Image) -> Image:
     return image
 
 
-def _for_entrypoint(ref: str, command: tuple[str, ...]) -> tuple[str, ...]:
+def words_after(ref: str, command: tuple[str, ...]) -> tuple[str, ...]:
     """The words after the image, for images that start something by themselves."""
     for row in load_table("engines")["entrypoint"]:
         if ref.startswith(row["prefix"]):

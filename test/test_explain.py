@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import HOSTS, Recorder, Result, run_cli
+from harness import HOSTS, Recorder, Result, language_model, run_cli
 from store_worker import fetch, pull
 
 from ramalama_like.models.portable import export_model
@@ -21,7 +21,7 @@ WORDS = {"run": "demo", "serve": "demo", "bench": "demo", "perplexity": "demo", 
          "chat": "hello", "explain": "version", "fit": "demo", "benchmarks show": "0a1b",
          "rm": "hf://a/b", "prune": "--older-than 0", "tag": "hf://a/b hf://a/c", "export": "hf://a/b a.tar",
          "import": "a.tar", "pull": "demo", "inspect": "demo", "push": "demo oci://localhost/x",
-         "login": "localhost", "logout": "localhost"}  # fmt: skip
+         "login": "localhost", "logout": "localhost", "convert": "plain.gguf hf://a/c:Q4_0 --gguf Q4_0"}  # fmt: skip
 # Their dry run is the command itself.
 SILENT = ("info", "config show", "version", "help", "explain", "fit", "benchmarks list", "benchmarks show",
           "benchmarks compare", "df", "fsck", "shortnames", "list", "inspect")  # fmt: skip
@@ -52,6 +52,7 @@ def test_every_command_is_explained_by_its_own_dry_run(
     record = store.find_record("hf://a/b")
     assert record
     export_model(store, record, "a.tar")
+    (world / "plain.gguf").write_bytes(language_model())
     with store.adopting():
         fetch(store, 2)  # for prune
     explained = run_cli("explain", *line(name))

@@ -484,6 +484,7 @@ DRY_LINES = {
     "list": ["list", "--all-stores"],
     "inspect": ["inspect", "MODEL"],
     "push": ["push", "MODEL", "oci://localhost/x"],
+    "convert": ["convert", "MODEL", "hf://a/c", "--gguf", "--store", "STORE"],
     "login": ["login", "localhost"],
     "logout": ["logout", "localhost"],
 }

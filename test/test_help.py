@@ -54,10 +54,11 @@ def test_whatever_starts_a_server_takes_all_of_its_options(name: str) -> None:
 
 
 def test_every_server_command_is_marked() -> None:
-    """``starts`` decides which test above applies, so it may not be forgotten: --image is given only to starters, and
-    to doctor, which looks at what they would start."""
+    """``starts`` decides which test above applies, so it may not be forgotten: --image is given only to starters, to
+    convert, which starts containers that serve nothing, and to doctor, which looks at what they would start."""
     assert [n for n in COMMANDS if "image" in options_of(n)] == [
         *(n for n, c in COMMANDS.items() if c.starts),
+        "convert",
         "doctor",
     ]
 

@@ -26,15 +26,15 @@ LAYERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
                 "shape", "measurement", "observed", "familiar"), {"values"}),
     "data": (("data",), {"values", "data"}),
     "thought": (("accelerator", "limits", "access", "cards", "gpu_selectors", "selection", "suitability", "passage",
-                 "visible", "image", "planner", "causes", "proof", "server_log", "fit", "fit_words", "memory",
-                 "memory_options", "measured", "llama_bench", "anonymous", "health", "runtimes"),
+                 "visible", "image", "planner", "conversion", "causes", "proof", "server_log", "fit", "fit_words",
+                 "memory", "memory_options", "measured", "llama_bench", "anonymous", "health", "runtimes"),
                 {"values", "data", "thought"}),
     "spelling": (("render",), {"values", "data", "spelling"}),
     "doors": (("process", "settings", "checks", "files", "toml_lines", "toml_files", "user_tables", "result_store",
                "probe", "models", "chat.client", "examine", "web"), {"values", "data", "doors"}),
     "face": (("ui", "chat", "transfers"), {"values", "face"}),
     "edge": (("cli", "main", "__main__", "pipeline", "launch", "execute", "log_sinks", "signals", "containers",
-              "smoke", "stored", "api"),
+              "smoke", "stored", "pushing", "api"),
              {"values", "data", "thought", "spelling", "doors", "face", "edge"}),
     "programs": (("embedded",), {"values", "thought"}),  # a program of its own, started like llama-server
 }  # fmt: skip

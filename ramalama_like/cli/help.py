@@ -323,11 +323,16 @@ class _Flags:
                 table[spelling] = _Watched(option, spelling, self)
         match_long = parser._match_long_opt
         formats = all_options()["dryrun"]
+        optional = {flag: o for o in all_options().values() if o.kind == "optional" for flag in o.flags}
 
         def match(flag: str, explicit: str | None, state: Any) -> None:
             # Click's own options with an optional value would take the next word as the value.
-            bare = explicit is None and flag in formats.flags
-            match_long(flag, formats.choices[0] if bare else explicit, state)
+            if explicit is None and flag in formats.flags:
+                explicit = formats.choices[0]
+            elif explicit is None and flag in optional and flag in parser._long_opt:
+                follows = bool(state.rargs) and state.rargs[0].upper() in optional[flag].choices
+                explicit = state.rargs.pop(0) if follows else ""
+            match_long(flag, explicit, state)
 
         parser._match_long_opt = match
 

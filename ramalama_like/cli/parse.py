@@ -77,6 +77,10 @@ class _Scan:
         elif option.kind == "dryrun":
             # Bare, it must not swallow the next word: the dialect's --dryrun is a switch.
             self.store(name, option, option.choices[0], flag)
+        elif option.kind == "optional":
+            # The dialect lets the value follow as a word. Only a word that is one is taken: the next may be the model.
+            follows = self.at < len(self.words) and self.words[self.at].upper() in option.choices
+            self.store(name, option, self.next_word(flag) if follows else "", flag)
         else:
             self.store(name, option, self.next_word(flag), flag)
 

@@ -791,6 +791,8 @@ TABLES: dict[str, dict[str, Any]] = {
                     "llama-server": "--server",
                     "llama-bench": "--bench",
                     "llama-perplexity": "--perplexity",
+                    "llama-quantize": "--quantize",
+                    "llama-convert-hf-to-gguf": "--convert",
                 },
             },
         ),
@@ -864,6 +866,11 @@ TABLES: dict[str, dict[str, Any]] = {
             "MUSA_VISIBLE_DEVICES": "musa",
             "ASAHI_VISIBLE_DEVICES": "vulkan",
             "intel": "sycl",
+        },
+        "tools": {
+            "ramalama": "ramalama-tools",
+            "llama.cpp": "full",
+            "local": "tools",
         },
         "families": {
             "ramalama": {

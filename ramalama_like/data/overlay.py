@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OPEN = {
     "accelerators": ("aliases", "vendors", "backends", "backends.*.drivers", "backends.*.defaults",
                      "backends.*.docker_defaults", "backends.*.native.order", "variables"),
-    "images": ("override_keys", "families", "families.*.images", "families.*.images.*.names"),
+    "images": ("override_keys", "tools", "families", "families.*.images", "families.*.images.*.names"),
     "engines": ("entrypoint.*.words",),
     "causes": (),
 }  # fmt: skip
@@ -120,6 +120,7 @@ FORMS: dict[str, dict[str, tuple[Callable[[str], bool], str]]] = {
                      "backends.*.native.variable": (_is_variable, "HIP_VISIBLE_DEVICES"),
                      "variables.*.numbering": (_is_numbering, "own")},
     "images": {"families.*.ref": (_is_pattern, "quay.io/ramalama/{name}:{tag}"), "families.*.tag": (_is_tag, "0.25"),
+               "tools.*": (_is_image_name, "ramalama-tools"),
                "families.*.images.*.name": (_is_image_name, "ramalama"),
                "families.*.images.*.names.*": (_is_image_name, "server-s390x"),
                "families.*.images.*.driver_minimum": (_is_version, "525.60.13"),

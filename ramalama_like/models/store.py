@@ -3,7 +3,7 @@
     <store>/ramalama-like/
         blobs/sha256-<hex>      files of models, never changed; whole and verified when they get this name
         refs/<name>.json        one record for each name (``record_files.py``)
-        partial/<key>/          a download that is not finished: data, state.json and a lock
+        partial/<key>/          a download or conversion that is not finished: data, state.json and a lock
         pins/<who>              blobs that a running pull counts on before its record exists; locked by it
         lock                    held for moments: shared for adding, alone for removing
 
@@ -392,10 +392,11 @@ class Store:
             path = f"{self.folder}/partial/{name}"
             statuses = [status for member in ("", "/data", "/state.json") if (status := _status(path + member))]
             if statuses and max(s.st_mtime for s in statuses) <= latest and not is_locked(f"{path}/lock"):
-                size = sum(status.st_size for status in statuses[1:])
+                size = sum(status.st_size for status in statuses[1:]) + _size_within(f"{path}/data")
                 # Downloads without a published sum leave a note, so that a finished file is known again.
                 is_note = name.endswith(NOTE)
-                why = "remembers a download that has ended" if is_note else "nobody goes on with this download"
+                what = "conversion" if os.path.isdir(f"{path}/data") else "download"
+                why = "remembers a download that has ended" if is_note else f"nobody goes on with this {what}"
                 found.append(Removable("note" if is_note else "partial", path, size, why))
         for name in sorted(_listed(f"{self.folder}/refs")):
             # The store's lock is held while one is written, so whoever left this was killed.
@@ -512,7 +513,7 @@ def _remove_entry(path: str) -> bool:
 def _remove_partial(folder: str) -> None:
     """Remove an unfinished download whose lock is held. The lock goes last, with the folder."""
     for name in (*(name for name in os.listdir(folder) if name != "lock"), "lock"):
-        remove_file(f"{folder}/{name}")
+        _remove_entry(f"{folder}/{name}")  # the data of a conversion is a folder
     try:
         os.rmdir(folder)
     except OSError:
@@ -547,6 +548,13 @@ def _status(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except OSError:
         return None
+
+
+def _size_within(folder: str) -> int:
+    """The bytes of what lies in a folder; 0 where it is none."""
+    if not os.path.isdir(folder) or os.path.islink(folder):
+        return 0
+    return sum(status.st_size for name in _listed(folder) if (status := _status(f"{folder}/{name}")))
 
 
 def _size_of(path: str) -> int:

@@ -54,11 +54,11 @@ def find_usage(store: Store) -> Usage:
     return Usage(
         store.folder, tuple(models), sum(sizes.values()), sum(in_place.values()),
         sum(each.size_bytes for each in unused if each.kind not in ("partial", "note")),
-        sum(each.size_bytes for each in unused if each.kind == "partial"), _disk_free(store.folder),
+        sum(each.size_bytes for each in unused if each.kind == "partial"), disk_free(store.folder),
     )  # fmt: skip
 
 
-def _disk_free(path: str) -> int:
+def disk_free(path: str) -> int:
     """Bytes that are free where a folder is, or will be made."""
     import os
 

@@ -3,7 +3,8 @@
 # image with a real llama-server. Run as root; README.md beside this file tells what it does.
 #
 #   prepare.sh            install, build, start; the last line of stdout is the path of the env file to source
-#   prepare.sh --fresh    the same, but build the images anew
+#   prepare.sh --tools    the same, and build the image with the converter too, which takes some minutes
+#   prepare.sh --fresh    build the images anew
 #   prepare.sh --stop     stop the docker daemon and the containers that this script or the tests started
 set -euo pipefail
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
@@ -27,6 +28,7 @@ base_image=docker.io/library/debian:forky-slim
 test_image=quay.io/ramalama/ramalama:0.25
 dev_image=localhost/ramalama-like/cpu:dev
 vulkan_image=localhost/ramalama-like/vulkan:dev
+tools_image=localhost/ramalama-like/tools:dev
 driverless_image=localhost/ramalama-like/vulkan-without-driver:dev
 key_label=io.ramalama-like.test.key
 unset CONTAINER_HOST CONTAINERS_STORAGE_CONF
@@ -200,11 +202,23 @@ make_vulkan() { # archive
     quietly root_podman save --format docker-archive --multi-image-archive --output "$1.new" "$vulkan_image" "$driverless_image"
     mv "$1.new" "$1"
 }
+# The converter needs PyTorch and Transformers, so this one is built only where somebody asks for it.
+make_tools() { # archive
+    root_podman image exists "$base_image" ||
+        quietly root_podman import --change 'CMD ["bash"]' "$base_archive" "$base_image"
+    quietly root_podman build --pull=never --network host --format docker --label "$key_label=$tools_key" \
+        --tag "$tools_image" "$root/containers/tools"
+    rm -f "$1.new"
+    quietly root_podman save --format docker-archive --output "$1.new" "$tools_image"
+    mv "$1.new" "$1"
+}
 base_key=$(declare -f make_base | sha256sum | cut -c1-16)
 image_key=$({ echo "$base_key" && declare -f make_image && cat "$root/containers/cpu/Containerfile"; } | sha256sum | cut -c1-16)
 base_archive=$cache/images/base-$base_key.tar
 vulkan_key=$({ echo "$base_key" && declare -f make_vulkan && cat "$root/containers/vulkan/Containerfile"; } | sha256sum | cut -c1-16)
+tools_key=$({ echo "$base_key" && declare -f make_tools && cat "$root/containers/tools/Containerfile"; } | sha256sum | cut -c1-16)
 image_archive=$cache/images/cpu-$image_key.tar
+tools_archive=$cache/images/tools-$tools_key.tar
 vulkan_archive=$cache/images/vulkan-$vulkan_key.tar
 
 has_image() { # image, its key, a command that speaks podman's or docker's language
@@ -218,6 +232,9 @@ load_vulkan_into() { # the same
     if ! has_image "$vulkan_image" "$vulkan_key" "$@" || ! has_image "$driverless_image" "$vulkan_key" "$@"; then
         quietly "$@" load <"$vulkan_archive"
     fi
+}
+load_tools_into() { # the same
+    has_image "$tools_image" "$tools_key" "$@" || quietly "$@" load <"$tools_archive"
 }
 
 # --- docker -------------------------------------------------------------------------------------
@@ -326,11 +343,13 @@ chmod 755 "$run"
 exec 9>"$cache/lock"
 flock --wait 1200 9 || die 'another prepare.sh has been running for 20 minutes' "see: fuser $cache/lock"
 
+with_tools=''
 case ${1:-} in
     '') ;;
+    --tools) with_tools=1 ;;
     --fresh) rm -f "$cache"/images/*.tar ;;
     --stop) stop && exit ;;
-    *) die "unknown option $1" 'usage: prepare.sh [--fresh | --stop]' ;;
+    *) die "unknown option $1" 'usage: prepare.sh [--tools | --fresh | --stop]' ;;
 esac
 
 step 'packages'
@@ -360,17 +379,26 @@ step 'image with Vulkan'
 [[ -e $vulkan_archive ]] || make_vulkan "$vulkan_archive"
 load_vulkan_into root_podman
 
+if [[ -n $with_tools || -e $tools_archive ]]; then
+    step 'image with the converter'
+    [[ -e $tools_archive ]] || make_tools "$tools_archive"
+    load_tools_into root_podman
+fi
+
 step 'docker daemon'
 start_docker
 export DOCKER_HOST=$docker_host
 load_into timeout 300 docker
 load_vulkan_into timeout 300 docker
+if [[ -e $tools_archive ]]; then load_tools_into timeout 600 docker; fi
 
 step 'rootless podman'
 prepare_rootless
 
 step 'env file'
-write_env CONTAINERS_CONF="$cache/containers.conf" CONTAINERS_STORAGE_CONF="$cache/storage.conf" \
+tools=()
+if [[ -e $tools_archive ]]; then tools=(ENGINE_TEST_TOOLS_IMAGE="$tools_image"); fi
+write_env "${tools[@]}" CONTAINERS_CONF="$cache/containers.conf" CONTAINERS_STORAGE_CONF="$cache/storage.conf" \
     PODMAN_IGNORE_CGROUPSV1_WARNING=1 DOCKER_HOST="$docker_host" \
     ENGINE_TEST_ENGINES=podman,docker ENGINE_TEST_IMAGE="$test_image" \
     ENGINE_TEST_VULKAN_IMAGE="$vulkan_image" ENGINE_TEST_DRIVERLESS_IMAGE="$driverless_image" ENGINE_TEST_BASE_IMAGE="$base_image" \

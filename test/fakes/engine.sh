@@ -12,6 +12,7 @@
 #   FAKE_MESSAGE   the last words of `run`, on standard error
 #   FAKE_OUTPUT    what `run` and `ps` print on standard output
 #   FAKE_OUTPUT_N, FAKE_CODE_N   the same for the call that is recorded as number N alone
+#   FAKE_RESULT    a file that `run` copies to where convert's programs are told to put their result
 #   FAKE_INFO      what `info` prints, in place of a few lines of text; `hang` hangs, `fail: words` fails with them
 #   FAKE_IMAGE     what `image inspect` prints; empty: there is no such image
 name=${0##*/}
@@ -64,6 +65,14 @@ case ${1-} in
             line=$((line + 1))
             echo "line $line of the log" >&2
         done
+        for word in ${FAKE_RESULT:+"$@"}; do
+            case $word in
+                --mount=*,destination=/output*) work=${word#*src=} work=${work%%,destination=*} ;;
+                *:/output | *:/output:*) work=${word%:/output*} ;;
+                /output/*) made=${word#/output/} ;;
+            esac
+        done
+        [ -z "${FAKE_RESULT-}" ] || /bin/cp "$FAKE_RESULT" "$work/$made"
         [ -z "${FAKE_OUTPUT-}" ] || printf '%s\n' "$FAKE_OUTPUT"
         [ "${FAKE_RUN:-exit}" = hang ] && exec sleep 1000
         [ -z "${FAKE_MESSAGE-}" ] || printf '%s\n' "$FAKE_MESSAGE" >&2
