@@ -39,8 +39,7 @@ def prepare(request: Request) -> Decided | None:
     if dryrun:
         show(decided.plan, dryrun)
         return None
-    _approve(request, decided)
-    return decided
+    return _approve(request, decided)
 
 
 def prepare_start(request: Request) -> Decided:
@@ -50,17 +49,18 @@ def prepare_start(request: Request) -> Decided:
     if dryrun.value:
         raise ValueProblem(f"{dryrun.origin} asks for a dry run, so nothing is started", "see model.plan, or unset it")
     tell_warnings((decided,))
-    _approve(request, decided)
-    return decided
+    return _approve(request, decided)
 
 
-def _approve(request: Request, decided: Decided) -> None:
+def _approve(request: Request, decided: Decided) -> Decided:
+    """The decision that can be executed, its models fetched. Raises AppError."""
     pipeline.check_executable(request, decided)
     if pull_pending(decided):
         decided = pipeline.decide(request, pulled=True)
         pipeline.check_executable(request, decided)
     _announce_fit(request, decided.plan)
     _announce_port(request, decided)
+    return decided
 
 
 def pull_pending(decided: Decided) -> bool:

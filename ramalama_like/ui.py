@@ -53,7 +53,8 @@ def say(text: str) -> None:
 
 def rewrite(text: str) -> None:
     """Show a line on a terminal in place of the one that this function showed last; the empty text takes it away."""
-    if not _quiet and is_terminal(2):
+    diverted = getattr(_listeners, "here", None) is not None
+    if not _quiet and not diverted and is_terminal(2):
         try:
             _write_all(2, f"\r\x1b[K{one_line(text)}".encode("utf-8", "backslashreplace"))
         except OSError:

@@ -32,6 +32,7 @@ class StartOptions(TypedDict, total=False):
     container: bool | None
     runtime: str | None
     store: str | PathLike[str] | None
+    offline: bool | None
     host_facts: str | PathLike[str] | None
     debug: bool | None
     backend: str | None
