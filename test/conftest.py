@@ -11,7 +11,7 @@ import gguf
 import hypothesis
 import numpy as np
 import pytest
-from harness import ENGINES, ROOT, Recorder, short_folder
+from harness import ENGINES, ROOT, Recorder, free_usual_ports, short_folder
 
 from ramalama_like import settings
 from ramalama_like.accelerator import gpu_variables
@@ -71,6 +71,7 @@ def fake_engine(world: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 
     def install(which: str, **behaviour: str) -> Recorder:
         kind, version = ENGINES[which]
+        free_usual_ports(monkeypatch)  # a recorder opens none, whatever else this machine is doing
         recorder = Recorder.install(world / which, kind, "ramalama-like", kind=kind)
         monkeypatch.setenv("PATH", recorder.path)
         monkeypatch.setenv("FAKE_RECORDS", str(recorder.folder / "records"))

@@ -104,6 +104,23 @@ def free_all_ports(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pipeline, "find_free_port", find)
 
 
+def free_usual_ports(patch: pytest.MonkeyPatch) -> None:
+    """Let the ports that the program takes by itself count as free, whatever else this machine is doing."""
+    is_free, find = pipeline.port_is_free, pipeline.find_free_port
+
+    def usual(host: str, port: int) -> bool:
+        return host in OWN_ADDRESSES and 8080 <= port <= 8080 + pipeline.PORTS_TRIED
+
+    patch.setattr(pipeline, "port_is_free", lambda host, port: usual(host, port) or is_free(host, port))
+
+    def find_usual(first: int, last: int, host: str, passed_over: tuple[int, ...] = ()) -> int | None:
+        if not usual(host, first):
+            return find(first, last, host, passed_over)
+        return next((port for port in range(first, last + 1) if port not in passed_over), None)
+
+    patch.setattr(pipeline, "find_free_port", find_usual)
+
+
 def error_text(message: str, hint: str = "") -> str:
     """What standard error holds after an error, and nothing else."""
     return f"Error: {message}\n" + (f"Hint: {hint}\n" if hint else "")

@@ -14,6 +14,7 @@ from test_conversation import Server, home, said, server, start  # noqa: F401 - 
 
 from ramalama_like.chat.client import ServerSaid
 from ramalama_like.chat.mcp import Toolbox, ToolServer
+from ramalama_like.reference import plain_url
 
 ADD = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object", "properties": {"a": {}, "b": {}}}}
 
@@ -90,7 +91,7 @@ def test_a_tool_server(tools: Tools) -> None:
     ]
     assert box.call("add", '{"a": 2, "b": 3}') == "5\n(image)"
     assert box.call("fail", "") == "Error: no luck"
-    assert box.call("add", "{}") == f"Error: {tools.url}: tools/call: a and b are needed"
+    assert box.call("add", "{}") == f"Error: {plain_url(tools.url)}: tools/call: a and b are needed"
     assert box.call("add", "[1]") == "Error: the arguments are no JSON object"
     assert box.call("add", "[" * 100_000) == "Error: the arguments are no JSON object"
     assert box.call("other", "{}") == "Error: there is no tool other"
@@ -110,8 +111,8 @@ def test_what_is_no_tool_server(tools: Tools, broken: bytes) -> None:
     tools.broken = broken
     with pytest.raises(ServerSaid) as caught:
         ToolServer(tools.url, "me", "1")
-    assert caught.value.message in (f"{tools.url}: does not answer as a tool server does",
-                                    f"{tools.url}: initialize: go away")  # fmt: skip
+    assert caught.value.message in (f"{plain_url(tools.url)}: does not answer as a tool server does",
+                                    f"{plain_url(tools.url)}: initialize: go away")  # fmt: skip
 
 
 def wants(name: str, arguments: str) -> list[object]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ramalama_like.chat.client import Address
 
+LONGEST_LINE = 16 << 20  # bytes of one event
 FOREIGN = "is this an OpenAI-style server?"
 
 
@@ -72,7 +73,7 @@ def stream_answer(address: Address, body: Mapping[str, Any], api_key: str = "", 
                 if isinstance(data, dict) and "error" in data:
                     raise ServerSaid(f"the server stopped the answer: {message_of(data, '')}", kind=kind_of(data))
                 piece = state.take(data)
-            except (ValueError, TypeError, AttributeError, RecursionError):
+            except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
                 raise ServerSaid(f"{address.text}: an event of the answer is not of OpenAI's form", FOREIGN) from None
             if piece:
                 yield piece
@@ -159,7 +160,9 @@ def _progress(found: object) -> tuple[int, int] | None:
 
 def _events(response: Any, address: Address) -> Iterator[str]:
     """The data of each server-sent event."""
-    for raw in response:
+    while raw := response.readline(LONGEST_LINE + 1):
+        if len(raw) > LONGEST_LINE:
+            raise ServerSaid(f"{address.text}: a line of the answer has no end", FOREIGN)
         line = raw.decode(errors="replace").rstrip("\r\n")
         if line.startswith("data:"):
             yield line[5:].strip()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 10.0
 LOOK_UP_MS = 200
+LARGEST_ANSWER = 64 << 20  # bytes of what is read at once
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.010, 0.200
 FIRST_PATIENCE_S, LONGEST_PATIENCE_S = 0.050, 2.0
 
@@ -168,7 +169,7 @@ def list_models(address: Address, api_key: str = "") -> list[str]:
 
     with Exchange(address, "GET", f"{address.base}/models", None, api_key) as response:
         try:
-            data = json.loads(response.read())
+            data = json.loads(response.read(LARGEST_ANSWER))
             return [str(model["id"]) for model in data["data"]]
         except (ValueError, KeyError, TypeError, RecursionError):
             raise ServerSaid(f"{address.text}: the answer is no list of models", "is this an OpenAI-style server?"
@@ -197,7 +198,7 @@ def complete_chat(
         body["max_tokens"] = max_tokens
     with Exchange(address, "POST", f"{address.base}/chat/completions", json.dumps(body), api_key) as response:
         try:
-            data = json.loads(response.read())
+            data = json.loads(response.read(LARGEST_ANSWER))
             text = str(data["choices"][0]["message"]["content"] or "")
             timings = data.get("timings") or {}  # llama-server's own addition
             speed, count = timings.get("predicted_per_second"), timings.get("predicted_n")

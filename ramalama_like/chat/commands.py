@@ -178,12 +178,16 @@ def stats_text(talk: Conversation) -> str:
     for title, count, speed in (("question", ending.prompt_tokens, timings.get("prompt_per_second")),
                                 ("answer", ending.tokens, timings.get("predicted_per_second"))):  # fmt: skip
         if count is not None:
-            fast = f", {speed:.1f} tokens a second" if isinstance(speed, int | float) else ""
+            fast = f", {speed:.1f} tokens a second" if _is_sane(speed) else ""
             lines.append(f"{title}: {count} tokens{fast}")
     if answer.first_s is not None:
         lines.append(f"first piece after {answer.first_s:.2f} s, all of it after {answer.seconds:.2f} s")
     lines.append(f"{len(talk.session.messages)} messages in the history")
     return "\n".join(lines)
+
+
+def _is_sane(speed: object) -> bool:
+    return isinstance(speed, int | float) and 0 <= speed < 1e12  # what a server says may be anything
 
 
 def _think(talk: Conversation, word: str) -> None:

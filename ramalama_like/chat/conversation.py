@@ -22,20 +22,22 @@ class Conversation:
     """A person and a session. ``read_line`` shows a prompt and gives a line, or raises EOFError."""
 
     def __init__(self, session: Session, display: TerminalDisplay, *, say: Callable[[str], None],
-                 read_line: Callable[[str], str], prefix: str, expand: Callable[[str], str]) -> None:  # fmt: skip
+                 read_line: Callable[[str], str], prefix: str, expand: Callable[[str], str],
+                 tell_error: Callable[[str, str], None]) -> None:  # fmt: skip
         self.session = session
         self.display = display
         self.say = say
         self.read_line = read_line
         self.prefix = prefix
+        self.tell_error = tell_error
         self.expand = expand  # a path as people type it -> as the system knows it
 
-    def loop(self) -> None:
+    def loop(self, first: str = "") -> None:
         """Answer until the person leaves. Raises ServerGone where the server has gone: no answer can come any more."""
         self.say(HELLO)
         while True:
             try:
-                prompt = self._read_prompt()
+                prompt, first = first or self._read_prompt(), ""
             except EOFError:
                 self.say("")
                 return
@@ -51,7 +53,7 @@ class Conversation:
             except AppError as error:
                 if isinstance(error, ServerGone) and not is_healthy(self.session.address):
                     raise
-                self.say(f"{error.message}" + (f"\n{error.hint}" if error.hint else ""))
+                self.tell_error(error.message, error.hint)
 
     def _take(self, prompt: str) -> None:
         word = prompt.strip().lower()

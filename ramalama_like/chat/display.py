@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ramalama_like.chat.answers import Piece
 
 DIM, PLAIN, CLEAR_LINE = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
+# What turns the direction of writing, by which a text can look like another one.
+TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c")
 SHOW, FOLD = "show", "fold"
 _SLOW = 512  # tokens of a prompt from which on it is worth telling how far the server is
 
@@ -20,7 +22,7 @@ def printable(text: str) -> str:
     return "".join(
         "\ufffd" if "\ud800" <= letter <= "\udfff" else letter
         for letter in text
-        if letter in "\n\t" or not (ord(letter) < 32 or 127 <= ord(letter) < 160)
+        if letter in "\n\t" or not (ord(letter) < 32 or 127 <= ord(letter) < 160 or letter in TURNING)
     )
 
 

@@ -7,6 +7,7 @@ that every later request repeats. Only tools are used: no resources, prompts or 
 from __future__ import annotations
 
 from ramalama_like.chat.client import Address, Exchange, ServerSaid, parse_address
+from ramalama_like.reference import plain_url
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ class ToolServer:
     def __init__(self, url: str, program: str, version: str) -> None:
         from urllib.parse import urlsplit
 
-        self.url = url
+        self.url = plain_url(url)  # as it is shown
         parts = urlsplit(url if "://" in url else f"http://{url}")
         address = parse_address(url)
         path = (parts.path or "/mcp") + (f"?{parts.query}" if parts.query else "")

@@ -44,7 +44,8 @@ def load_conversation(path: str, session: Session) -> None:
     import json
 
     try:
-        with open(path, "rb") as file:
+        # Without blocking, since a pipe would otherwise wait for somebody to write into it.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC)) as file:
             if not os.path.isfile(file.fileno()):
                 raise ValueProblem(f"{path}: not a file")
             plain = json.loads(file.read(LARGEST))

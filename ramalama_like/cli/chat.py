@@ -73,10 +73,9 @@ def _converse(session: Session, asked: Settings, prompt: str | None) -> None:
     display = _display(asked)
     with LineEditor(settings.chat_history_file()) as editor:
         prefix = asked.prefix.value or "> "
-        talk = Conversation(session, display, say=ui.say, read_line=editor.read, prefix=prefix, expand=_expanded)
-        if prompt:
-            talk.answer(lambda shown: session.ask(prompt, shown))
-        talk.loop()
+        talk = Conversation(session, display, say=ui.say, read_line=editor.read, prefix=prefix, expand=_expanded,
+                            tell_error=ui.error)  # fmt: skip
+        talk.loop(prompt or "")
 
 
 def _toolbox(urls: tuple[str, ...]) -> Toolbox:
@@ -120,14 +119,17 @@ def _display(asked: Settings) -> TerminalDisplay:
 
 def _write_json(session: Session, answer: Answer) -> None:
     import json
+    from math import isfinite
 
     ending = answer.ending
+    # A number that is none has no place in JSON.
+    timings = {key: each for key, each in ending.timings.items() if not isinstance(each, float) or isfinite(each)}
     counts = {"prompt_tokens": ending.prompt_tokens, "completion_tokens": ending.tokens}
     usage = {name: count for name, count in counts.items() if count is not None}
     if len(usage) == len(counts):
         usage["total_tokens"] = sum(usage.values())
     plain = {"text": answer.text, "reasoning": answer.reasoning, "model": session.model,
-             "finish_reason": ending.reason, "usage": usage, "timings": dict(ending.timings)}  # fmt: skip
+             "finish_reason": ending.reason, "usage": usage, "timings": timings}  # fmt: skip
     ui.write(json.dumps(plain, indent=2) + "\n")
 
 
@@ -172,7 +174,7 @@ def _shown_line(request: Request, program: tuple[str, ...]) -> list[str]:
         if isinstance(given.value, bool):
             line.append(given.flag)
         elif isinstance(given.value, tuple | list):
-            line += [f"{given.flag}={each}" for each in given.value]
+            line += [f"{given.flag}={plain_address(str(each))}" for each in given.value]
         elif given.flag.startswith("--"):
             value = plain_address(str(given.value)) if given.flag == "--url" else given.value
             line.append(f"{given.flag}={value}")
