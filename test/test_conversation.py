@@ -396,3 +396,49 @@ def test_only_thoughts_are_no_answer(server: Server) -> None:
     shown = run_cli("chat", "--url", server.url, "go")
     assert (shown.code, shown.out) == (22, "")
     assert shown.err.endswith("Hint: it was still thinking when --max-tokens was reached: allow more\n")
+
+
+def test_the_first_answer_can_be_stopped(server: Server, home: dict[str, str]) -> None:
+    server.hold.clear()
+    server.answer = lambda _: said("It begins")[:1]
+    with start(server, home, "-i", "go on") as at:
+        at.see("It begins")
+        at.type("\x03")
+        at.see("(stopped)")
+        server.hold.set()
+        server.answer = lambda _: (500, {"error": {"message": "out\nof luck"}})
+        at.see(">")
+        at.type("again\r")
+        at.see("out\\nof luck")
+        at.see(">", 2)
+        at.type("\x04")
+        assert at.wait() == 0
+
+
+def test_odd_numbers_of_a_server(server: Server, home: dict[str, str], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    huge = {"choices": [{"delta": {"content": "ok"}, "finish_reason": "stop"}],
+            "timings": {"predicted_per_second": 10**400, "prompt_per_second": float("nan")},
+            "usage": {"completion_tokens": 3}}  # fmt: skip
+    server.answer = lambda _: [huge]
+    with start(server, home) as at:
+        at.type("go\r")
+        at.see("ok")
+        at.type("/stats\r")
+        at.see("answer: 3 tokens\n")
+        at.type(f"/load {tmp_path}/pipe\r")
+        at.see("pipe: not a")
+        at.type("/bye\r")
+        assert at.wait() == 0
+    shown = run_cli("chat", "--url", server.url, "--json", "go")
+    assert json.loads(shown.out, parse_constant=pytest.fail)["timings"] == {"predicted_per_second": 10**400}
+    for odd in (float("inf"), "x", [1], -(10**400)):
+        server.answer = lambda _, odd=odd: [{"choices": [{"delta": {"tool_calls": [{"index": odd}]}}]}]  # type: ignore[misc]
+        shown = run_cli("chat", "--url", server.url, "go")
+        assert (shown.code, shown.out) == (22, "")
+        assert "a fault in this program" not in shown.err
+
+
+def test_turned_writing_is_left_out(server: Server) -> None:
+    server.answer = lambda _: said("a\u202eb\u2066c")
+    assert run_cli("chat", "--url", server.url, "go").out == "abc\n"
