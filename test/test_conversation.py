@@ -421,13 +421,13 @@ def test_odd_numbers_of_a_server(server: Server, home: dict[str, str], tmp_path:
             "timings": {"predicted_per_second": 10**400, "prompt_per_second": float("nan")},
             "usage": {"completion_tokens": 3}}  # fmt: skip
     server.answer = lambda _: [huge]
-    with start(server, home) as at:
+    with start(server, home, width=200) as at:
         at.type("go\r")
         at.see("ok")
         at.type("/stats\r")
         at.see("answer: 3 tokens\n")
         at.type(f"/load {tmp_path}/pipe\r")
-        at.see("pipe: not a")
+        at.see("pipe: not a file")
         at.type("/bye\r")
         assert at.wait() == 0
     shown = run_cli("chat", "--url", server.url, "--json", "go")

@@ -175,7 +175,7 @@ class Session:
         finally:
             display.end()
         text = "".join(texts)
-        if not text and not ending.calls:
+        if not text and not (ending.calls and self.toolbox):
             raise ServerSaid("the server gave an empty answer", _why_empty(ending, thoughts))
         return Answer(text, "".join(thoughts), ending, monotonic() - began, first)
 
