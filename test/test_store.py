@@ -25,6 +25,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 from store_worker import CONTENTS, KEPT, NAMES, SUMS, fetch, pull, scenario
 
 from ramalama_like.errors import AppError, ValueProblem
+from ramalama_like.models.disk import remove_file
 from ramalama_like.models.fsck import check_store, repair_store
 from ramalama_like.models.locks import Busy, FileLock, is_locked
 from ramalama_like.models.record_files import quote_name, record_from_plain, record_to_bytes, unquote_name
@@ -603,3 +604,114 @@ class StoreMachine(RuleBasedStateMachine):
 
 TestStoreMachine = StoreMachine.TestCase
 TestStoreMachine.settings = settings(max_examples=40, stateful_step_count=15)
+
+
+# What others planted in the store.
+
+
+def test_links_in_partial_lead_nowhere(store: Store, world: Path) -> None:
+    outside = world / "outside"
+    outside.mkdir()
+    for name in ("thesis", "data", "state.json"):
+        (outside / name).write_text(name)
+    before = snapshot(outside)
+    partial = Path(store.folder, "partial")
+    partial.mkdir(parents=True)
+    (partial / "evil").symlink_to(outside)
+    (partial / "file").write_text("x")
+    assert [(each.kind, each.path) for each in store.prune(0)] == [
+        ("partial", str(partial / "evil")),
+        ("partial", str(partial / "file")),
+    ]
+    (partial / "key").symlink_to(outside)
+    with store.partial("key") as entered:
+        assert not (partial / "key").is_symlink() and not os.path.lexists(entered.data_path)
+    assert (snapshot(outside), list(partial.iterdir())) == (before, [])
+
+
+@pytest.mark.parametrize("member", ["data", "state.json", "lock"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
+def test_no_download_is_written_through_a_link(kind: str, member: str, store: Store, world: Path) -> None:
+    outside = world / "outside"
+    if kind == "link":
+        outside.write_bytes(CONTENTS[1])
+    folder = Path(store.folder, "partial", SUMS[1])
+    folder.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(folder / member)
+    else:
+        (folder / member).symlink_to(outside)
+    assert [each.kind for each in store.find_unused(0)] == ["partial"]
+    pull(store, NAMES[0], [1])
+    assert (check_store(store), os.path.islink(store.blob_path(SUMS[1]))) == ([], False)
+    assert outside.exists() == (kind == "link") and (kind != "link" or outside.read_bytes() == CONTENTS[1])
+
+
+def test_a_link_is_never_adopted(store: Store, world: Path) -> None:
+    (world / "outside").write_bytes(CONTENTS[1])
+    (world / "link").symlink_to(world / "outside")
+    os.mkfifo(world / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(AppError) as caught:
+            store.adopt(str(world / name), SUMS[1])
+        assert (caught.value.exit_code, blobs(store)) == (5, [])
+
+
+@pytest.mark.parametrize("place", ["pins/x", "partial/x/lock", "blobs/x"])
+def test_a_pipe_keeps_nobody_waiting(place: str, store: Store) -> None:
+    pull(store, NAMES[0], [1])
+    pipe = Path(store.folder, place)
+    pipe.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(pipe)
+    assert not is_locked(str(pipe))
+    with pytest.raises(OSError, match="is no file"):
+        FileLock(str(pipe)).__enter__()
+    assert [each.kind for each in check_store(store)] == ["stray"]
+    assert len(store.prune(0)) == 1 and not pipe.exists()
+    assert store.remove(NAMES[0]) == len(CONTENTS[1])
+
+
+def test_folders_that_are_not_of_the_store_stop_no_prune(store: Store) -> None:
+    pull(store, NAMES[0], [1])
+    for place in ("blobs/dir", "pins/dir", "refs/.new-dir", "blobs/sha256-dir"):
+        Path(store.folder, place).mkdir(parents=True, exist_ok=True)
+    Path(store.blob_path(SUMS[2])).write_bytes(CONTENTS[2])
+    Path(store.folder, "partial", "x", "sub").mkdir(parents=True)
+    assert [each.kind for each in store.prune(0)] == ["blob", "partial"]
+    assert {(each.kind, each.path) for each in check_store(store)} == {
+        ("stray", f"{store.folder}/blobs/dir"),
+        ("stray", f"{store.folder}/blobs/sha256-dir"),
+    }
+    assert store.remove(NAMES[0]) == len(CONTENTS[1])
+
+
+def test_what_cannot_be_removed_stops_nothing_else(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ramalama_like.models import store as module
+
+    def refusing(path: str) -> bool:
+        if path == store.blob_path(SUMS[0]):
+            raise PermissionError(13, os.strerror(13))
+        return remove_file(path)
+
+    folder = Path(store.folder, "blobs")
+    folder.mkdir(parents=True)
+    for number in (0, 1, 2):
+        Path(store.blob_path(SUMS[number])).write_bytes(CONTENTS[number])
+    monkeypatch.setattr(module, "remove_file", refusing)
+    with pytest.raises(AppError) as caught:
+        store.prune(0)
+    assert (caught.value.exit_code, blobs(store)) == (5, [SUMS[0]])
+
+
+def test_a_disk_that_is_full_while_noting_what_a_pull_counts_on(store: Store) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no full disk to try with")
+    with store.adopting():
+        kept, store._pins = store._pins, os.open("/dev/full", os.O_WRONLY)
+        try:
+            with pytest.raises(AppError) as caught:
+                store.has_blob(SUMS[0])
+        finally:
+            os.close(store._pins)
+            store._pins = kept
+    assert caught.value.exit_code == 5 and caught.value.message.endswith(os.strerror(28))

@@ -14,7 +14,7 @@ from ramalama_like.errors import ValueProblem
 from ramalama_like.models import failures
 from ramalama_like.models.archive_names import Layers, plain_name
 from ramalama_like.models.blob_stream import BlobStream, open_archive
-from ramalama_like.models.disk import disk_problem
+from ramalama_like.models.disk import disk_problem, open_plain
 from ramalama_like.reference import plain_url
 from ramalama_like.value import value
 
@@ -149,7 +149,7 @@ def _write(tar: TarFile, member: TarInfo, name: str, path: str) -> Unpacked:
     content = tar.extractfile(member)
     total, size = sha256(), 0
     try:
-        with open(path, "wb", buffering=0) as file:
+        with open(path, "wb", buffering=0, opener=open_plain) as file:
             while content is not None and (piece := content.read(_PIECE)):
                 total.update(piece)
                 size += len(piece)

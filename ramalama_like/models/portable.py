@@ -14,7 +14,7 @@ import os
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.listing import LAYER, MODEL, SHARD, TEMPLATE
-from ramalama_like.models.disk import UNFINISHED, disk_problem, remove_file, sync_folder
+from ramalama_like.models.disk import UNFINISHED, disk_problem, open_plain, remove_file, sync_folder
 from ramalama_like.models.media_types import (
     FILE_NAMES,
     MODELPACK_CONFIG,
@@ -265,7 +265,7 @@ class Archive:
         if member is None or source is None:
             raise self._bad(f"has no {name}")
         hashing = _Hashing(source, member.size, progress)
-        with open(path, "wb") as file:
+        with open(path, "wb", opener=open_plain) as file:
             while piece := hashing.read(PIECE):
                 file.write(piece)
             size = file.tell()
