@@ -219,13 +219,13 @@ FILES = st.builds(
     st.integers(0, 1 << 50),
     st.sampled_from(SUMS),
     st.sampled_from(["", "/a/b c.gguf"]),
-    st.integers(0, 1 << 62),
+    st.integers(-(1 << 62), 1 << 62),
 )
 RECORDS = st.builds(
     Record,
     st.text(min_size=1),
     st.lists(FILES, min_size=1, max_size=3).map(tuple),
-    st.floats(0, 1e12),
+    st.floats(0, 253402300799),
     st.text(),
     st.text(),
 )
@@ -715,3 +715,59 @@ def test_a_disk_that_is_full_while_noting_what_a_pull_counts_on(store: Store) ->
             os.close(store._pins)
             store._pins = kept
     assert caught.value.exit_code == 5 and caught.value.message.endswith(os.strerror(28))
+
+
+BAD_RECORDS = [
+    *[({"pulled_s": number}, {}, "was made at a time that is none")
+      for number in (10**400, float("inf"), float("nan"), -1e300, -1, 1e18, 253402300800)],
+    *[({}, {"size_bytes": number}, "does not tell the size of part-1.gguf") for number in (10**400, 1 << 63, -1)],
+    *[({}, {"changed_ns": number}, "does not tell when part-1.gguf was changed") for number in (10**400, -(1 << 63))],
+    ({}, {"path": "/x/\ud800"}, "gives part-1.gguf a path that is none"),
+    *[({}, {"name": name}, "names a file that has no proper name")
+      for name in ("", ".", "..", "a/b", "a\xa0b", "a\u200bb", "a\u202eb", "a\x85b", "a\udcffb", "a" * 256, "é" * 128)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("members, of_file, reason", BAD_RECORDS)
+def test_odd_records_are_damaged_and_never_written(
+    members: dict[str, float], of_file: dict[str, object], reason: str, store: Store
+) -> None:
+    from ramalama_like.models.usage import find_usage
+    from ramalama_like.value import replace
+
+    pull(store, NAMES[0], [1])
+    good = store.find_record(NAMES[0])
+    assert good is not None
+    file = replace(good.files[0], **of_file)
+    with pytest.raises(ValueProblem) as caught:
+        store.write_record(replace(good, files=(file,), **members))
+    assert caught.value.message == f"{NAMES[0]!a}: cannot be kept: its entry {reason}"
+    assert store.records() == [good]
+    plain = json.loads(record_to_bytes(good)) | {"name": "hf://odd/odd"} | members
+    plain["files"][0] |= of_file
+    Path(store.record_path("hf://odd/odd")).write_text(json.dumps(plain))
+    assert store.records() == [good, Damaged("hf://odd/odd", store.record_path("hf://odd/odd"), reason)]
+    assert ([each.kind for each in check_store(store)], len(find_usage(store).models)) == (["damaged record"], 1)
+    assert store.remove("hf://odd/odd") == 0
+
+
+def test_names_that_cannot_be_read_again_are_not_given(store: Store) -> None:
+    pull(store, NAMES[0], [1])
+    for name in ("", "a\ud800"):
+        with pytest.raises(ValueProblem, match="cannot be kept"):
+            store.tag(NAMES[0], name)
+    assert names(store) == [NAMES[0]]
+
+
+@pytest.mark.parametrize("name", ["a\xa0b", "a\u200bb", "a\u202eb", "a\x85b", "a\udcffb", "a" * 256, "é" * 128])
+def test_names_that_no_record_takes_are_refused_early(name: str) -> None:
+    from ramalama_like.models.archive_names import check_kept
+    from ramalama_like.models.file_names import check_name
+    from ramalama_like.models.record_files import is_file_name
+    from ramalama_like.models.sources.file import plain_name
+
+    for check in (check_name, check_kept):
+        assert check("proper é.gguf", "source") == "proper é.gguf"
+        with pytest.raises(ValueProblem):
+            check(name, "source")
+    assert is_file_name(plain_name(name)[:100])

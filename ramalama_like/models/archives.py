@@ -12,7 +12,7 @@ import os
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.models import failures
-from ramalama_like.models.archive_names import Layers, plain_name
+from ramalama_like.models.archive_names import Layers, check_kept, plain_name
 from ramalama_like.models.blob_stream import BlobStream, open_archive
 from ramalama_like.models.disk import disk_problem, open_plain
 from ramalama_like.reference import plain_url
@@ -108,6 +108,7 @@ def _read_layer(client: Client, archive: RemoteFile, store: Store, authorization
                     if len(read.files) + len(read.links) > MOST_FILES:
                         raise ValueProblem(f"{shown}: holds more than {MOST_FILES} files", "this is no model")
                     if not _note(read, name, member):
+                        check_kept(name, shown)
                         partial = held.enter_context(store.partial(f"{archive.sha256}-{len(read.files)}", waiting))
                         held.callback(_forget, partial.data_path)
                         file = _write(tar, member, name, partial.data_path)

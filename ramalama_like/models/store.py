@@ -36,10 +36,11 @@ from ramalama_like.models.disk import (
 from ramalama_like.models.locks import Busy, FileLock, is_locked, patient
 from ramalama_like.models.record_files import (
     ENDING,
+    LARGEST_RECORD,
+    checked_bytes,
     is_sha256,
     quote_name,
     record_from_plain,
-    record_to_bytes,
     unquote_name,
 )
 from ramalama_like.record import Record
@@ -54,7 +55,6 @@ FOLDER = "ramalama-like"
 BLOB = "sha256-"
 NOTE = ".done"  # ends the names of folders in partial/ that only remember something
 PATIENCE_S = 60.0  # for those who hold the store's lock, which takes milliseconds
-LARGEST_RECORD = 16 << 20  # bytes; real ones have hundreds
 
 
 @value
@@ -213,15 +213,17 @@ class Store:
     def write_record(self, record: Record) -> int:
         """Give the files of a record its name, whatever had the name before. Returns the bytes that this freed.
 
-        Raises ValueProblem where the store lacks one of its blobs, AppError where the disk refuses.
+        Raises ValueProblem where the store lacks one of its blobs or could not read the record again, AppError where
+        the disk refuses.
         """
+        content = _content_of(record)
         path = self.record_path(record.name)
         with self._locked():
             missing = [file.name for file in record.files if not file.path and not self._is_there(file.sha256, -1)]
             if missing:
                 raise ValueProblem(f"{record.name}: {missing[0]} is not in the store", "pull it again")
             before = self._sums_in(path)
-            self._write(path, record_to_bytes(record))
+            self._write(path, content)
             return sum(self._free(before).values())
 
     def tag(self, old: str, new: str) -> Record:
@@ -231,9 +233,10 @@ class Store:
             if record is None:
                 raise ValueProblem(f"{old}: no model in the store has this name", "see them with: ramalama-like list")
             tagged = replace(record, name=new)
+            content = _content_of(tagged)
             path = self.record_path(new)
             before = self._sums_in(path)
-            self._write(path, record_to_bytes(tagged))
+            self._write(path, content)
             self._free(before)
         return tagged
 
@@ -526,6 +529,15 @@ class _Moment:
                  trace: TracebackType | None) -> None:  # fmt: skip
         if self._held:
             self._lock.__exit__(kind, error, trace)
+
+
+def _content_of(record: Record) -> bytes:
+    """What is written of a record. Raises ValueProblem for one that would be found damaged."""
+    try:
+        return checked_bytes(record)
+    except ValueError as error:
+        reason = "its name holds half a character" if isinstance(error, UnicodeError) else f"its entry {error}"
+        raise ValueProblem(f"{record.name!a}: cannot be kept: {reason}", "choose another name or file") from None
 
 
 def _all_readable(records: Iterable[Record | Damaged]) -> bool:
