@@ -358,9 +358,9 @@ def _import_one(store: Store, archive: Archive, described: Mapping[str, Any], na
 def _file_of(archive: Archive, layer: Mapping[str, Any]) -> StoredFile:
     digest, size, kind, notes = layer.get("digest"), layer.get("size"), layer.get("mediaType"), _notes(layer)
     name = next((notes[key] for key in FILE_NAMES if key in notes), "").rpartition("/")[2]
-    if not isinstance(digest, str) or not _is_digest(digest) or not isinstance(kind, str):
+    if not isinstance(digest, str) or not _is_digest(digest) or type(size) is not int or not isinstance(kind, str):
         raise archive._bad("describes a file in a way that cannot be used")
-    if type(size) is not int or not 0 <= size <= MOST_BYTES:
+    if not 0 <= size <= MOST_BYTES:
         raise archive._bad(f"describes a file of a size that is none: {name!a}")
     if not is_file_name(name):
         raise archive._bad(f"holds a file that is to be called {name!r}")
