@@ -25,6 +25,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multip
 from store_worker import CONTENTS, KEPT, NAMES, SUMS, fetch, pull, scenario
 
 from ramalama_like.errors import AppError, ValueProblem
+from ramalama_like.models.disk import remove_file
 from ramalama_like.models.fsck import check_store, repair_store
 from ramalama_like.models.locks import Busy, FileLock, is_locked
 from ramalama_like.models.record_files import quote_name, record_from_plain, record_to_bytes, unquote_name
@@ -218,13 +219,13 @@ FILES = st.builds(
     st.integers(0, 1 << 50),
     st.sampled_from(SUMS),
     st.sampled_from(["", "/a/b c.gguf"]),
-    st.integers(0, 1 << 62),
+    st.integers(-(1 << 62), 1 << 62),
 )
 RECORDS = st.builds(
     Record,
     st.text(min_size=1),
     st.lists(FILES, min_size=1, max_size=3).map(tuple),
-    st.floats(0, 1e12),
+    st.floats(0, 253402300799),
     st.text(),
     st.text(),
 )
@@ -603,3 +604,170 @@ class StoreMachine(RuleBasedStateMachine):
 
 TestStoreMachine = StoreMachine.TestCase
 TestStoreMachine.settings = settings(max_examples=40, stateful_step_count=15)
+
+
+# What others planted in the store.
+
+
+def test_links_in_partial_lead_nowhere(store: Store, world: Path) -> None:
+    outside = world / "outside"
+    outside.mkdir()
+    for name in ("thesis", "data", "state.json"):
+        (outside / name).write_text(name)
+    before = snapshot(outside)
+    partial = Path(store.folder, "partial")
+    partial.mkdir(parents=True)
+    (partial / "evil").symlink_to(outside)
+    (partial / "file").write_text("x")
+    assert [(each.kind, each.path) for each in store.prune(0)] == [
+        ("partial", str(partial / "evil")),
+        ("partial", str(partial / "file")),
+    ]
+    (partial / "key").symlink_to(outside)
+    with store.partial("key") as entered:
+        assert not (partial / "key").is_symlink() and not os.path.lexists(entered.data_path)
+    assert (snapshot(outside), list(partial.iterdir())) == (before, [])
+
+
+@pytest.mark.parametrize("member", ["data", "state.json", "lock"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
+def test_no_download_is_written_through_a_link(kind: str, member: str, store: Store, world: Path) -> None:
+    outside = world / "outside"
+    if kind == "link":
+        outside.write_bytes(CONTENTS[1])
+    folder = Path(store.folder, "partial", SUMS[1])
+    folder.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(folder / member)
+    else:
+        (folder / member).symlink_to(outside)
+    assert [each.kind for each in store.find_unused(0)] == ["partial"]
+    pull(store, NAMES[0], [1])
+    assert (check_store(store), os.path.islink(store.blob_path(SUMS[1]))) == ([], False)
+    assert outside.exists() == (kind == "link") and (kind != "link" or outside.read_bytes() == CONTENTS[1])
+
+
+def test_a_link_is_never_adopted(store: Store, world: Path) -> None:
+    (world / "outside").write_bytes(CONTENTS[1])
+    (world / "link").symlink_to(world / "outside")
+    os.mkfifo(world / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(AppError) as caught:
+            store.adopt(str(world / name), SUMS[1])
+        assert (caught.value.exit_code, blobs(store)) == (5, [])
+
+
+@pytest.mark.parametrize("place", ["pins/x", "partial/x/lock", "blobs/x"])
+def test_a_pipe_keeps_nobody_waiting(place: str, store: Store) -> None:
+    pull(store, NAMES[0], [1])
+    pipe = Path(store.folder, place)
+    pipe.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(pipe)
+    assert not is_locked(str(pipe))
+    with pytest.raises(OSError, match="is no file"):
+        FileLock(str(pipe)).__enter__()
+    assert [each.kind for each in check_store(store)] == ["stray"]
+    assert len(store.prune(0)) == 1 and not pipe.exists()
+    assert store.remove(NAMES[0]) == len(CONTENTS[1])
+
+
+def test_folders_that_are_not_of_the_store_stop_no_prune(store: Store) -> None:
+    pull(store, NAMES[0], [1])
+    for place in ("blobs/dir", "pins/dir", "refs/.new-dir", "blobs/sha256-dir"):
+        Path(store.folder, place).mkdir(parents=True, exist_ok=True)
+    Path(store.blob_path(SUMS[2])).write_bytes(CONTENTS[2])
+    Path(store.folder, "partial", "x", "sub").mkdir(parents=True)
+    assert [each.kind for each in store.prune(0)] == ["blob", "partial"]
+    assert {(each.kind, each.path) for each in check_store(store)} == {
+        ("stray", f"{store.folder}/blobs/dir"),
+        ("stray", f"{store.folder}/blobs/sha256-dir"),
+    }
+    assert store.remove(NAMES[0]) == len(CONTENTS[1])
+
+
+def test_what_cannot_be_removed_stops_nothing_else(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ramalama_like.models import store as module
+
+    def refusing(path: str) -> bool:
+        if path == store.blob_path(SUMS[0]):
+            raise PermissionError(13, os.strerror(13))
+        return remove_file(path)
+
+    folder = Path(store.folder, "blobs")
+    folder.mkdir(parents=True)
+    for number in (0, 1, 2):
+        Path(store.blob_path(SUMS[number])).write_bytes(CONTENTS[number])
+    monkeypatch.setattr(module, "remove_file", refusing)
+    with pytest.raises(AppError) as caught:
+        store.prune(0)
+    assert (caught.value.exit_code, blobs(store)) == (5, [SUMS[0]])
+
+
+def test_a_disk_that_is_full_while_noting_what_a_pull_counts_on(store: Store) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no full disk to try with")
+    with store.adopting():
+        kept, store._pins = store._pins, os.open("/dev/full", os.O_WRONLY)
+        try:
+            with pytest.raises(AppError) as caught:
+                store.has_blob(SUMS[0])
+        finally:
+            os.close(store._pins)
+            store._pins = kept
+    assert caught.value.exit_code == 5 and caught.value.message.endswith(os.strerror(28))
+
+
+BAD_RECORDS = [
+    *[({"pulled_s": number}, {}, "was made at a time that is none")
+      for number in (10**400, float("inf"), float("nan"), -1e300, -1, 1e18, 253402300800)],
+    *[({}, {"size_bytes": number}, "does not tell the size of part-1.gguf") for number in (10**400, 1 << 63, -1)],
+    *[({}, {"changed_ns": number}, "does not tell when part-1.gguf was changed") for number in (10**400, -(1 << 63))],
+    ({}, {"path": "/x/\ud800"}, "gives part-1.gguf a path that is none"),
+    *[({}, {"name": name}, "names a file that has no proper name")
+      for name in ("", ".", "..", "a/b", "a\xa0b", "a\u200bb", "a\u202eb", "a\x85b", "a\udcffb", "a" * 256, "é" * 128)],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("members, of_file, reason", BAD_RECORDS)
+def test_odd_records_are_damaged_and_never_written(
+    members: dict[str, float], of_file: dict[str, object], reason: str, store: Store
+) -> None:
+    from ramalama_like.models.usage import find_usage
+    from ramalama_like.value import replace
+
+    pull(store, NAMES[0], [1])
+    good = store.find_record(NAMES[0])
+    assert good is not None
+    file = replace(good.files[0], **of_file)
+    with pytest.raises(ValueProblem) as caught:
+        store.write_record(replace(good, files=(file,), **members))
+    assert caught.value.message == f"{NAMES[0]!a}: cannot be kept: its entry {reason}"
+    assert store.records() == [good]
+    plain = json.loads(record_to_bytes(good)) | {"name": "hf://odd/odd"} | members
+    plain["files"][0] |= of_file
+    Path(store.record_path("hf://odd/odd")).write_text(json.dumps(plain))
+    assert store.records() == [good, Damaged("hf://odd/odd", store.record_path("hf://odd/odd"), reason)]
+    assert ([each.kind for each in check_store(store)], len(find_usage(store).models)) == (["damaged record"], 1)
+    assert store.remove("hf://odd/odd") == 0
+
+
+def test_names_that_cannot_be_read_again_are_not_given(store: Store) -> None:
+    pull(store, NAMES[0], [1])
+    for name in ("", "a\ud800"):
+        with pytest.raises(ValueProblem, match="cannot be kept"):
+            store.tag(NAMES[0], name)
+    assert names(store) == [NAMES[0]]
+
+
+@pytest.mark.parametrize("name", ["a\xa0b", "a\u200bb", "a\u202eb", "a\x85b", "a\udcffb", "a" * 256, "é" * 128])
+def test_names_that_no_record_takes_are_refused_early(name: str) -> None:
+    from ramalama_like.models.archive_names import check_kept
+    from ramalama_like.models.file_names import check_name
+    from ramalama_like.models.record_files import is_file_name
+    from ramalama_like.models.sources.file import plain_name
+
+    for check in (check_name, check_kept):
+        assert check("proper é.gguf", "source") == "proper é.gguf"
+        with pytest.raises(ValueProblem):
+            check(name, "source")
+    assert is_file_name(plain_name(name)[:100])

@@ -7,6 +7,7 @@ Links are kept as names of other names in the archive, never as links of this ma
 from __future__ import annotations
 
 from ramalama_like.errors import ValueProblem
+from ramalama_like.models.record_files import is_file_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +39,14 @@ def plain_name(name: str, archive: str) -> str:
         raise ValueProblem(f"{archive}: holds a file with control characters in its name: {name!r}",
                            _HARM)  # fmt: skip
     return "/".join(parts)
+
+
+def check_kept(name: str, archive: str) -> str:
+    """The plain name itself, if its last part can be that of a file in the store. Raises ValueProblem."""
+    if not is_file_name(name.rpartition("/")[2]):
+        raise ValueProblem(f"{archive}: holds a file with the name {name!a}, which is too long or holds characters "
+                           "that cannot be seen", _HARM)  # fmt: skip
+    return name
 
 
 class Layers(Generic[T]):

@@ -12,9 +12,9 @@ import os
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.models import failures
-from ramalama_like.models.archive_names import Layers, plain_name
+from ramalama_like.models.archive_names import Layers, check_kept, plain_name
 from ramalama_like.models.blob_stream import BlobStream, open_archive
-from ramalama_like.models.disk import disk_problem
+from ramalama_like.models.disk import disk_problem, open_plain
 from ramalama_like.reference import plain_url
 from ramalama_like.value import value
 
@@ -108,6 +108,7 @@ def _read_layer(client: Client, archive: RemoteFile, store: Store, authorization
                     if len(read.files) + len(read.links) > MOST_FILES:
                         raise ValueProblem(f"{shown}: holds more than {MOST_FILES} files", "this is no model")
                     if not _note(read, name, member):
+                        check_kept(name, shown)
                         partial = held.enter_context(store.partial(f"{archive.sha256}-{len(read.files)}", waiting))
                         held.callback(_forget, partial.data_path)
                         file = _write(tar, member, name, partial.data_path)
@@ -149,7 +150,7 @@ def _write(tar: TarFile, member: TarInfo, name: str, path: str) -> Unpacked:
     content = tar.extractfile(member)
     total, size = sha256(), 0
     try:
-        with open(path, "wb", buffering=0) as file:
+        with open(path, "wb", buffering=0, opener=open_plain) as file:
             while content is not None and (piece := content.read(_PIECE)):
                 total.update(piece)
                 size += len(piece)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from stat import S_ISREG
 
 from ramalama_like.errors import AppError
 
@@ -29,9 +30,28 @@ def write_file(path: str, content: bytes) -> None:
     sync_folder(folder)
 
 
+def open_plain(path: str, flags: int) -> int:
+    """An ``opener`` for files within the store: follows no link, and waits for nobody at a pipe. Raises OSError."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    if not S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(0, "is no file", path)
+    return descriptor
+
+
+def is_folder(path: str) -> bool:
+    """Whether this is a folder itself, not a link to one."""
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def is_plain(path: str) -> bool:
+    """Whether this is a file itself, not a link to one."""
+    return os.path.isfile(path) and not os.path.islink(path)
+
+
 def sync_file(path: str) -> None:
     """Have the content of a file on the disk. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_plain(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

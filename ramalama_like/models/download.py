@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.models import failures
+from ramalama_like.models.disk import is_folder, open_plain
 from ramalama_like.models.failures import Passing
 from ramalama_like.models.file_names import check_path
 from ramalama_like.models.gguf import read_gguf, read_gguf_prefix
@@ -69,6 +70,8 @@ def fetch(client: Client, file: RemoteFile, store: Store, *, authorization: str 
         if file.sha256 and store.has_blob(file.sha256, file.size_bytes):
             return file.sha256, os.path.getsize(store.blob_path(file.sha256))  # the other process has finished it
         memory = f"{os.path.dirname(partial.data_path)}.done"
+        if not is_folder(memory):
+            forget(memory)  # a link would lead out of the store
         known = "" if file.sha256 else job.find_finished(memory, store)
         if known:
             return known, os.path.getsize(store.blob_path(known))
@@ -307,7 +310,7 @@ def _fallocate(descriptor: int, size: int) -> int:
 
 def _open_data(path: str) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        return open_plain(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise failures.disk(error, path) from None
 

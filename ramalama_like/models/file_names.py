@@ -11,9 +11,9 @@ LONGEST_PATH = 2048
 def check_path(path: str, source: str) -> str:
     """``path`` itself, if it stays within whatever folder it is put into. Raises ValueProblem, naming ``source``.
 
-    Refused are absolute paths, steps upwards or to nowhere (``..``, ``.``, empty), control characters, backslashes,
-    halves of characters, and names that no file system takes. Links are not a matter of names: whoever opens a file
-    in the store does not follow them.
+    Refused are absolute paths, steps upwards or to nowhere (``..``, ``.``, empty), control characters and others
+    that cannot be seen, backslashes, halves of characters, and names that no file system takes. Links are not a
+    matter of names: whoever opens a file in the store does not follow them.
     """
     reason = _reason(path)
     if reason:
@@ -41,6 +41,8 @@ def _reason(path: str) -> str:
         return "it holds half a character"
     if any(ord(letter) < 32 or ord(letter) == 127 or 128 <= ord(letter) < 160 for letter in path):
         return "it holds control characters"
+    if not path.isprintable():
+        return "it holds characters that cannot be seen"
     if "\\" in path:
         return "it holds a backslash"
     if any(part in ("", ".", "..") for part in path.split("/")):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from stat import S_ISREG
 
-from ramalama_like.models.disk import disk_problem
+from ramalama_like.models.disk import disk_problem, is_folder
 from ramalama_like.models.record_files import is_sha256
-from ramalama_like.models.store import BLOB, Damaged
+from ramalama_like.models.store import BLOB, Damaged, remove_entry
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -81,9 +81,8 @@ def repair_store(store: Store, findings: list[Finding]) -> list[Finding]:
             store.remove(finding.models[0])
         elif finding.kind == DAMAGED_BLOB:
             try:
-                os.unlink(finding.path)
-            except FileNotFoundError:
-                continue
+                if not remove_entry(finding.path):
+                    continue
             except OSError as error:
                 raise disk_problem(finding.path, error) from None
         else:
@@ -128,6 +127,8 @@ def _blobs(
         path, sha256 = f"{folder}/{name}", name.removeprefix(BLOB)
         size, models = wanted.get(sha256, (-1, []))
         if not name.startswith(BLOB) or not is_sha256(sha256):
+            if is_folder(path):
+                yield Finding(STRAY, path, "is a folder, which is not of the store: remove it yourself")
             continue  # nothing of ours: told as left over
         problem = _blob_problem(path, sha256, size, contents, progress)
         if problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ramalama_like.errors import AppError
+from ramalama_like.models.disk import open_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,11 +75,12 @@ class FileLock:
 
 
 def is_locked(path: str) -> bool:
-    """Whether somebody holds a lock on a file; False for one that does not exist. Nothing is made or kept."""
+    """Whether somebody holds a lock on a file; False for one that does not exist, and for what
+    is no plain file: a link, a pipe, a folder. Nothing is made or kept."""
     import fcntl
 
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = open_plain(path, os.O_RDONLY)
     except OSError:
         return False
     try:
@@ -104,15 +106,14 @@ def patient(what: str, seconds: float) -> Callable[[], None]:
 
 
 def _open(path: str) -> int:
-    flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     while True:
         try:
-            return os.open(path, os.O_RDWR | flags, 0o666)
+            return open_plain(path, os.O_RDWR | os.O_CREAT)
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         except PermissionError:
             # Somebody else's file in a store that several people share: a lock needs no right to write.
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            return open_plain(path, os.O_RDONLY)
 
 
 def _same_file(descriptor: int, path: str) -> bool:

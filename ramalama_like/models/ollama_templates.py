@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ramalama_like.listing import MODEL, OTHER, TEMPLATE
+from ramalama_like.models.disk import open_plain
 from ramalama_like.models.gguf import read_gguf
 from ramalama_like.models.go_template import Unsupported, convert_template
 from ramalama_like.record import StoredFile
@@ -54,7 +55,7 @@ def store_text(store: Store, content: bytes, role: str, name: str) -> StoredFile
     total = sha256(content).hexdigest()
     if not store.has_blob(total, len(content)):
         with store.partial(f"text-{total}", lambda: None) as partial:
-            with open(partial.data_path, "wb") as file:
+            with open(partial.data_path, "wb", opener=open_plain) as file:
                 file.write(content)
             store.adopt(partial.data_path, total)
     return StoredFile(role, name, len(content), total)

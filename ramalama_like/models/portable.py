@@ -14,7 +14,7 @@ import os
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.listing import LAYER, MODEL, SHARD, TEMPLATE
-from ramalama_like.models.disk import UNFINISHED, disk_problem, remove_file, sync_folder
+from ramalama_like.models.disk import UNFINISHED, disk_problem, open_plain, remove_file, sync_folder
 from ramalama_like.models.media_types import (
     FILE_NAMES,
     MODELPACK_CONFIG,
@@ -23,7 +23,7 @@ from ramalama_like.models.media_types import (
     MODELPACK_WEIGHT_CONFIG,
     role_of,
 )
-from ramalama_like.models.record_files import is_file_name, is_sha256
+from ramalama_like.models.record_files import MOST_BYTES, is_file_name, is_sha256
 from ramalama_like.record import Record, StoredFile
 from ramalama_like.value import value
 
@@ -265,7 +265,7 @@ class Archive:
         if member is None or source is None:
             raise self._bad(f"has no {name}")
         hashing = _Hashing(source, member.size, progress)
-        with open(path, "wb") as file:
+        with open(path, "wb", opener=open_plain) as file:
             while piece := hashing.read(PIECE):
                 file.write(piece)
             size = file.tell()
@@ -360,6 +360,8 @@ def _file_of(archive: Archive, layer: Mapping[str, Any]) -> StoredFile:
     name = next((notes[key] for key in FILE_NAMES if key in notes), "").rpartition("/")[2]
     if not isinstance(digest, str) or not _is_digest(digest) or type(size) is not int or not isinstance(kind, str):
         raise archive._bad("describes a file in a way that cannot be used")
+    if not 0 <= size <= MOST_BYTES:
+        raise archive._bad(f"describes a file of a size that is none: {name!a}")
     if not is_file_name(name):
         raise archive._bad(f"holds a file that is to be called {name!r}")
     role = notes.get(ROLE, "")

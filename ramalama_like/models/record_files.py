@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = 1
+LARGEST_RECORD = 16 << 20  # bytes; real ones have hundreds
 ENDING = ".json"
+LATEST_S = 253402300799  # the end of the year 9999, the last that dates can be shown of
+MOST_BYTES = (1 << 63) - 1  # that a file system can say a file has
 LONGEST = 200  # bytes of a file name; file systems take 255
 # Characters that stand for themselves in file names everywhere. Capital letters do not: many file systems of macOS
 # take A and a for the same.
@@ -78,6 +81,18 @@ def record_to_bytes(record: Record) -> bytes:
     return (dumps(plain, ensure_ascii=True) + "\n").encode()
 
 
+def checked_bytes(record: Record) -> bytes:
+    """As ``record_to_bytes``, if the record can be read again. Raises ValueError with the reason where it cannot."""
+    from json import loads
+
+    content = record_to_bytes(record)
+    record_from_plain(loads(content))
+    record.name.encode("utf-8", "surrogateescape")
+    if len(content) > LARGEST_RECORD:
+        raise ValueError("is too large")
+    return content
+
+
 def record_from_plain(plain: Any) -> Record:
     """The record in a parsed file. Raises ValueError with the reason where it is none."""
     if not isinstance(plain, dict):
@@ -90,9 +105,21 @@ def record_from_plain(plain: Any) -> Record:
         raise ValueError("has no name")
     if isinstance(pulled, bool) or not isinstance(pulled, int | float):
         raise ValueError("does not tell when it was made")
+    if not 0 <= pulled <= LATEST_S:  # nor is NaN
+        raise ValueError("was made at a time that is none")
     if not isinstance(listed, list) or not listed:
         raise ValueError("names no files")
     return Record(texts[0], tuple(map(_file_from_plain, listed)), float(pulled), texts[1], texts[2])  # type: ignore[arg-type]
+
+
+def _can_be_asked_for(path: str) -> bool:
+    from os import fsencode
+
+    try:
+        fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _file_from_plain(plain: Any) -> StoredFile:
@@ -103,9 +130,11 @@ def _file_from_plain(plain: Any) -> StoredFile:
     sha256, path, changed = get("sha256", ""), get("path", ""), get("changed_ns", 0)
     if not isinstance(role, str) or not isinstance(name, str) or not is_file_name(name):
         raise ValueError("names a file that has no proper name")
-    if type(size) is not int or size < 0 or type(changed) is not int:
+    if type(size) is not int or not 0 <= size <= MOST_BYTES:
         raise ValueError(f"does not tell the size of {name}")
-    if not isinstance(path, str) or (path and path[0] != "/") or "\0" in path:
+    if type(changed) is not int or abs(changed) > MOST_BYTES:
+        raise ValueError(f"does not tell when {name} was changed")
+    if not isinstance(path, str) or (path and path[0] != "/") or "\0" in path or not _can_be_asked_for(path):
         raise ValueError(f"gives {name} a path that is none")
     if not (is_sha256(sha256) or (path and sha256 == "")):
         raise ValueError(f"gives {name} no proper hash")

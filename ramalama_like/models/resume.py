@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from ramalama_like.models.disk import open_plain
 from ramalama_like.value import value
 
 TYPE_CHECKING = False
@@ -63,7 +64,7 @@ def read_state(path: str) -> Resumed | None:
     from json import loads
 
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=open_plain) as file:
             plain = loads(file.read(LARGEST_STATE))
         version = Version(plain["url"], plain["size"], plain["validator"], plain["sha256"])
         done = tuple((begin, end) for begin, end in plain["done"])
@@ -85,7 +86,7 @@ def write_state(path: str, version: Version, done: Sequence[tuple[int, int]], fi
              "sha256": version.sha256, "done": [list(span) for span in done], "finished": finished}  # fmt: skip
     unfinished = f"{path}.new"  # one is enough: the download is locked
     try:
-        with open(unfinished, "wb") as file:
+        with open(unfinished, "wb", opener=open_plain) as file:
             file.write(dumps(plain).encode())
         os.rename(unfinished, path)
     except OSError:

@@ -18,13 +18,16 @@ Making a ``Store`` and reading from it change nothing, so a store on a disk that
 from __future__ import annotations
 
 import os
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.models.disk import (
     UNFINISHED,
     disk_problem,
+    is_folder,
+    is_plain,
     make_folder,
+    open_plain,
     remove_file,
     sync_file,
     sync_folder,
@@ -33,10 +36,11 @@ from ramalama_like.models.disk import (
 from ramalama_like.models.locks import Busy, FileLock, is_locked, patient
 from ramalama_like.models.record_files import (
     ENDING,
+    LARGEST_RECORD,
+    checked_bytes,
     is_sha256,
     quote_name,
     record_from_plain,
-    record_to_bytes,
     unquote_name,
 )
 from ramalama_like.record import Record
@@ -51,7 +55,6 @@ FOLDER = "ramalama-like"
 BLOB = "sha256-"
 NOTE = ".done"  # ends the names of folders in partial/ that only remember something
 PATIENCE_S = 60.0  # for those who hold the store's lock, which takes milliseconds
-LARGEST_RECORD = 16 << 20  # bytes; real ones have hundreds
 
 
 @value
@@ -87,7 +90,16 @@ class Partial:
 
     def __enter__(self) -> Partial:
         try:
+            _clear_the_way(self._folder)
             self._lock.__enter__()
+            try:
+                for path in (self.data_path, self.state_path):
+                    # What could lead a writer out of the store; the data of a conversion is a folder.
+                    if not (is_plain(path) or (is_folder(path) and path == self.data_path)):
+                        remove_entry(path)
+            except BaseException:
+                self._lock.__exit__(None, None, None)
+                raise
         except OSError as error:
             raise disk_problem(self._folder, error) from None
         return self
@@ -95,7 +107,7 @@ class Partial:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:  # fmt: skip
         try:
-            if not os.path.lexists(self.data_path):
+            if is_folder(self._folder) and not os.path.lexists(self.data_path):
                 _remove_partial(self._folder)
         except OSError:
             pass  # it can go at another time: prune finds it
@@ -201,15 +213,17 @@ class Store:
     def write_record(self, record: Record) -> int:
         """Give the files of a record its name, whatever had the name before. Returns the bytes that this freed.
 
-        Raises ValueProblem where the store lacks one of its blobs, AppError where the disk refuses.
+        Raises ValueProblem where the store lacks one of its blobs or could not read the record again, AppError where
+        the disk refuses.
         """
+        content = _content_of(record)
         path = self.record_path(record.name)
         with self._locked():
             missing = [file.name for file in record.files if not file.path and not self._is_there(file.sha256, -1)]
             if missing:
                 raise ValueProblem(f"{record.name}: {missing[0]} is not in the store", "pull it again")
             before = self._sums_in(path)
-            self._write(path, record_to_bytes(record))
+            self._write(path, content)
             return sum(self._free(before).values())
 
     def tag(self, old: str, new: str) -> Record:
@@ -219,9 +233,10 @@ class Store:
             if record is None:
                 raise ValueProblem(f"{old}: no model in the store has this name", "see them with: ramalama-like list")
             tagged = replace(record, name=new)
+            content = _content_of(tagged)
             path = self.record_path(new)
             before = self._sums_in(path)
-            self._write(path, record_to_bytes(tagged))
+            self._write(path, content)
             self._free(before)
         return tagged
 
@@ -248,13 +263,16 @@ class Store:
                 path = self._path_of(name)
                 found = self._sums_in(path)
                 try:
-                    if path and _remove_entry(path):
+                    if path and remove_entry(path):
                         sums[name] = found
                 except OSError as error:
                     raise disk_problem(path, error) from None
             if not sums:
                 return {}
-            sync_folder(f"{self.folder}/refs")  # before any blob goes
+            try:
+                sync_folder(f"{self.folder}/refs")  # before any blob goes
+            except OSError as error:
+                raise disk_problem(f"{self.folder}/refs", error) from None
             last = {sha256: name for name, found in sums.items() for sha256 in found}
             freed = dict.fromkeys(sums, 0)
             for sha256, size in self._free(set(last)).items():
@@ -271,14 +289,20 @@ class Store:
 
     def prune(self, older_than_s: float) -> list[Removable]:
         """Remove what nobody uses: blobs without a name and unfinished downloads that nobody is busy with, where
-        they are older than this; and what killed processes left. Returns what was removed."""
+        they are older than this; and what killed processes left. Returns what was removed.
+
+        Folders that are none of the store's are passed over. What the disk refuses to remove keeps nothing else from
+        going: AppError is raised at the end.
+        """
         if not os.path.isdir(self.folder):
             return []
         with self._locked(make=False):
-            removed = []
+            removed: list[Removable] = []
+            refused: AppError | None = None
             for each in self._unused(older_than_s, self.records()):
                 try:
-                    if each.kind in ("partial", "note"):
+                    if each.kind in ("partial", "note") and is_folder(each.path):
+                        _clear_the_way(each.path)
                         with FileLock(f"{each.path}/lock"):
                             _remove_partial(each.path)
                     elif not remove_file(each.path):
@@ -286,8 +310,11 @@ class Store:
                 except Busy:
                     continue  # somebody went on with it meanwhile
                 except OSError as error:
-                    raise disk_problem(each.path, error) from None
+                    refused = refused or disk_problem(each.path, error)
+                    continue  # the rest can go all the same
                 removed.append(each)
+        if refused is not None:
+            raise refused
         return removed
 
     # Within.
@@ -386,27 +413,36 @@ class Store:
             for name in sorted(_listed(f"{self.folder}/blobs")):
                 path = f"{self.folder}/blobs/{name}"
                 status = _status(path)
-                if status and name.removeprefix(BLOB) not in used and status.st_mtime <= latest:
+                if not status or S_ISDIR(status.st_mode):
+                    continue
+                if name.removeprefix(BLOB) not in used and status.st_mtime <= latest:
                     found.append(Removable("blob", path, status.st_size, "no model uses it"))
         for name in sorted(_listed(f"{self.folder}/partial")):
             path = f"{self.folder}/partial/{name}"
-            statuses = [status for member in ("", "/data", "/state.json") if (status := _status(path + member))]
-            if statuses and max(s.st_mtime for s in statuses) <= latest and not is_locked(f"{path}/lock"):
-                size = sum(status.st_size for status in statuses[1:]) + _size_within(f"{path}/data")
+            # Behind a link is nothing of the store: only the link itself can go.
+            members = ("", "/data", "/state.json") if is_folder(path) else ("",)
+            statuses = [status for member in members if (status := _status(path + member))]
+            if (
+                statuses
+                and max(s.st_mtime for s in statuses) <= latest
+                and not (len(members) > 1 and is_locked(f"{path}/lock"))
+            ):
+                size = sum(status.st_size for status in statuses[1:])
+                size += _size_within(f"{path}/data") if len(members) > 1 else 0
                 # Downloads without a published sum leave a note, so that a finished file is known again.
                 is_note = name.endswith(NOTE)
-                what = "conversion" if os.path.isdir(f"{path}/data") else "download"
+                what = "conversion" if len(members) > 1 and is_folder(f"{path}/data") else "download"
                 why = "remembers a download that has ended" if is_note else f"nobody goes on with this {what}"
                 found.append(Removable("note" if is_note else "partial", path, size, why))
         for name in sorted(_listed(f"{self.folder}/refs")):
             # The store's lock is held while one is written, so whoever left this was killed.
             path = f"{self.folder}/refs/{name}"
             status = _status(path)
-            if status and name.startswith(UNFINISHED) and status.st_mtime <= latest:
+            if status and not S_ISDIR(status.st_mode) and name.startswith(UNFINISHED) and status.st_mtime <= latest:
                 found.append(Removable("unfinished", path, status.st_size, "somebody was stopped while writing it"))
         for name in sorted(_listed(f"{self.folder}/pins")):
             path = f"{self.folder}/pins/{name}"
-            if not is_locked(path):
+            if not is_folder(path) and not is_locked(path):
                 found.append(Removable("pin", path, 0, "the pull that made it has ended"))
         return found
 
@@ -417,14 +453,23 @@ class Store:
             path = f"{self.folder}/pins/{name}"
             if path == self._pins_path or is_locked(path):
                 try:
-                    with open(path, "rb") as file:
+                    with open(path, "rb", opener=open_plain) as file:
                         pinned.update(file.read().decode("ascii", "replace").split())
                 except FileNotFoundError:
                     continue  # it has ended
+                except OSError as error:
+                    raise disk_problem(path, error) from None
         return pinned
 
     def _pin(self, sha256: str) -> None:
-        os.write(self._pins, f"{sha256}\n".encode())
+        from errno import ENOSPC
+
+        line = f"\n{sha256}\n".encode()  # after what a full disk may have cut off
+        try:
+            if os.write(self._pins, line) < len(line):
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+        except OSError as error:
+            raise disk_problem(self._pins_path, error) from None
 
     def _pin_begin(self) -> None:
         self._adopting += 1
@@ -486,6 +531,15 @@ class _Moment:
             self._lock.__exit__(kind, error, trace)
 
 
+def _content_of(record: Record) -> bytes:
+    """What is written of a record. Raises ValueProblem for one that would be found damaged."""
+    try:
+        return checked_bytes(record)
+    except ValueError as error:
+        reason = "its name holds half a character" if isinstance(error, UnicodeError) else f"its entry {error}"
+        raise ValueProblem(f"{record.name!a}: cannot be kept: {reason}", "choose another name or file") from None
+
+
 def _all_readable(records: Iterable[Record | Damaged]) -> bool:
     return not any(isinstance(each, Damaged) for each in records)
 
@@ -500,9 +554,9 @@ def _salvaged(path: str) -> set[str]:
         return set()
 
 
-def _remove_entry(path: str) -> bool:
-    """Remove the file of a record, or whatever else has taken its place; False where there was nothing."""
-    if os.path.isdir(path) and not os.path.islink(path):
+def remove_entry(path: str) -> bool:
+    """Remove a file, or whatever else has taken its place; False where there was nothing."""
+    if is_folder(path):
         from shutil import rmtree
 
         rmtree(path)
@@ -510,10 +564,19 @@ def _remove_entry(path: str) -> bool:
     return remove_file(path)
 
 
+def _clear_the_way(folder: str) -> None:
+    """Remove what stands where an unfinished download is to be but is no folder, or whose lock is no file: a link
+    would lead out of the store, and a pipe cannot be locked. Raises OSError."""
+    if not is_folder(folder):
+        remove_file(folder)
+    elif not is_plain(f"{folder}/lock"):
+        remove_entry(f"{folder}/lock")
+
+
 def _remove_partial(folder: str) -> None:
     """Remove an unfinished download whose lock is held. The lock goes last, with the folder."""
     for name in (*(name for name in os.listdir(folder) if name != "lock"), "lock"):
-        _remove_entry(f"{folder}/{name}")  # the data of a conversion is a folder
+        remove_entry(f"{folder}/{name}")  # the data of a conversion is a folder
     try:
         os.rmdir(folder)
     except OSError:
@@ -522,11 +585,9 @@ def _remove_partial(folder: str) -> None:
 
 def _content(path: str) -> bytes:
     """What is in a plain file: behind no link, and in no pipe, which would wait for ever. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = open_plain(path, os.O_RDONLY)
     try:
         status = os.fstat(descriptor)
-        if not S_ISREG(status.st_mode):
-            raise OSError(0, "is no file")
         if status.st_size > LARGEST_RECORD:
             raise OSError(0, "is too large")
         return os.read(descriptor, status.st_size)
@@ -552,7 +613,7 @@ def _status(path: str) -> os.stat_result | None:
 
 def _size_within(folder: str) -> int:
     """The bytes of what lies in a folder; 0 where it is none."""
-    if not os.path.isdir(folder) or os.path.islink(folder):
+    if not is_folder(folder):
         return 0
     return sum(status.st_size for name in _listed(folder) if (status := _status(f"{folder}/{name}")))
 

@@ -144,7 +144,9 @@ def _projection_width(path: str) -> int:
 
 def plain_name(path: str) -> str:
     """The name that a file gets in a container: that at the end of its path, without what engines trip over."""
-    return "".join("_" if letter in _AWKWARD or ord(letter) < 32 else letter for letter in os.path.basename(path))
+    return "".join(
+        "_" if letter in _AWKWARD or not letter.isprintable() else letter for letter in os.path.basename(path)
+    )
 
 
 def _without_ending(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.listing import LAYER, MODEL, OTHER, SHARD, Listing, RemoteFile
-from ramalama_like.models.archive_names import plain_name
+from ramalama_like.models.archive_names import check_kept, plain_name
 from ramalama_like.models.media_types import (
     DOCKER_MODEL,
     FILE_METADATA,
@@ -80,6 +80,8 @@ def artifact_files(registry: Registry, layers: Sequence[Layer], name: str, shown
             path, role = f"{path}.gguf", role if role != OTHER else MODEL
         if role == LAYER:
             path = "/"
+        else:
+            check_kept(path, shown)
         found.append(RemoteFile(path, registry.blob_url(layer.digest), layer.size_bytes, layer.digest[7:], role))
     if not any(file.role in (MODEL, LAYER) for file in found):
         found = _largest_is_model(found)
