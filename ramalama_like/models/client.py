@@ -106,7 +106,7 @@ class Client:
 
         Statuses in ``allow`` are handed back as they are, redirections among them are not followed; all others but
         2xx are AppErrors. What may be over soon is tried again. ``authorization`` is the text of that header; it is
-        sent to the server of ``url`` alone.
+        sent to the server of ``url`` alone, and so is ``body``: a redirection that would take it elsewhere is an error.
         """
         for attempt in range(self.retries + 1):
             try:
@@ -234,9 +234,12 @@ class Client:
             location = stream.headers.get("location", "")
             if status in _REDIRECTS and location:
                 stream.finish()
+                there = url
                 if status == 303 or (status in (301, 302) and method == "POST"):
                     method, body = ("HEAD" if method == "HEAD" else "GET"), b""
                 url = self._next_address(url, location)
+                if body and split_url(url)[0] != first:  # it may hold a password, or be meant for one server alone
+                    raise failures.secret_elsewhere(there, url)
                 continue
             if status == 401 and authorized and origin == first and not renewed:
                 stream.finish()

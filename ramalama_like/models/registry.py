@@ -10,6 +10,7 @@ from __future__ import annotations
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.models import failures
 from ramalama_like.models.challenge import parse_challenges
+from ramalama_like.models.client import split_url
 from ramalama_like.models.credentials import find_credentials
 from ramalama_like.models.proxies import is_loopback
 from ramalama_like.models.registry_names import is_digest
@@ -117,7 +118,12 @@ class Registry:
                 )  # fmt: skip
             except failures.Insecure as problem:
                 raise _trusting(problem) from None
-            if answer.status != 401 or 401 in allow or attempt == 1 or not self._answer_challenge(answer):
+            if answer.status != 401 or 401 in allow:
+                break
+            if split_url(answer.url)[0] != split_url(self.base)[0]:
+                # Whoever a redirection leads to could name a service of its own, and be told the password there.
+                raise failures.asks_elsewhere(url, answer.url)
+            if attempt == 1 or not self._answer_challenge(answer):
                 break
         if not 200 <= answer.status < 300 and answer.status not in allow:
             raise self._refused(answer)
