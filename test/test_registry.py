@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,6 +129,21 @@ def test_an_identity_token_follows_no_redirection(code: int, fake: FakeRegistry,
         with pytest.raises(AppError, match="redirects what must stay secret to another host"):
             ask(fake, client, credentials=mine).manifest("v1")
         assert evil.count() == 0
+
+
+@pytest.mark.parametrize("size", [10**400, 1 << 63, -1, True, 1.5, "7", None, [], math.inf])
+def test_sizes_that_cannot_be_meant(size: object, fake: FakeRegistry, client: Client) -> None:
+    fake.add_layers("team/demo", "v1", {"mediaType": "x/y", "digest": digest_of(b"1"), "size": size})
+    registry = ask(fake, client)
+    with pytest.raises(AppError, match="does not tell the size of this layer"):
+        registry.layers(registry.manifest("v1"))
+
+
+@pytest.mark.parametrize("size", [0, (1 << 63) - 1])
+def test_sizes_at_the_edges(size: int, fake: FakeRegistry, client: Client) -> None:
+    fake.add_layers("team/demo", "v1", {"mediaType": "x/y", "digest": digest_of(b"1"), "size": size})
+    registry = ask(fake, client)
+    assert [layer.size_bytes for layer in registry.layers(registry.manifest("v1"))] == [size]
 
 
 def test_a_token_service_may_be_another_host(fake: FakeRegistry, client: Client) -> None:

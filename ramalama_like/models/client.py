@@ -234,12 +234,9 @@ class Client:
             location = stream.headers.get("location", "")
             if status in _REDIRECTS and location:
                 stream.finish()
-                there = url
                 if status == 303 or (status in (301, 302) and method == "POST"):
                     method, body = ("HEAD" if method == "HEAD" else "GET"), b""
-                url = self._next_address(url, location)
-                if body and split_url(url)[0] != first:  # it may hold a password, or be meant for one server alone
-                    raise failures.secret_elsewhere(there, url)
+                url = self._next_address(url, location, first if body else None)
                 continue
             if status == 401 and authorized and origin == first and not renewed:
                 stream.finish()
@@ -253,7 +250,7 @@ class Client:
             return stream
         raise failures.circles(url)
 
-    def _next_address(self, url: str, location: str) -> str:
+    def _next_address(self, url: str, location: str, only: Origin | None) -> str:
         from urllib.parse import urljoin
 
         try:
@@ -262,6 +259,8 @@ class Client:
             raise failures.no_address(location) from None
         if not joined.startswith("https://" if url.startswith("https://") else ("http://", "https://")):
             raise failures.downgraded(url, joined)
+        if only is not None and split_url(joined)[0] != only:  # a body may hold a password
+            raise failures.secret_elsewhere(url, joined)
         return joined
 
     def _exchange(self, method: str, url: str, origin: Origin, target: str, headers: Mapping[str, str],

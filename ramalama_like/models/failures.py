@@ -204,8 +204,9 @@ def secret_elsewhere(url: str, location: str) -> ValueProblem:
 
 def asks_elsewhere(url: str, location: str) -> ValueProblem:
     """A redirection to a server that wants to know who asks: only the one that was meant is told."""
-    return ValueProblem(f"{plain_url(url)}: leads to {_host(location)}, which wants to know who asks (HTTP 401); "
-                        f"only {_host(url)} is told", f"name {_host(location)} itself if it is to be trusted")  # fmt: skip
+    there = _host(location)
+    return ValueProblem(f"{plain_url(url)}: leads to {there}, which wants to know who asks (HTTP 401); "
+                        f"only {_host(url)} is told", f"name {there} itself if it is to be trusted")  # fmt: skip
 
 
 def too_long(url: str, most_bytes: int) -> ValueProblem:
