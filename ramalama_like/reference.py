@@ -85,7 +85,7 @@ def parse_reference(text: str, default_transport: str = "") -> Reference:
     scheme, mark, rest = text.partition("://")
     if mark and "/" not in scheme:
         return _with_scheme(shown, scheme.lower(), rest)
-    if _parts_ending(text) and text.count("/") < 2:
+    if _parts_ending(text) and text.count("/") < 2 and shown == text:
         return Reference(text, "file", text)
     first, slash, rest = text.partition("/")
     if slash and first.lower() in WEB_HOSTS:
@@ -97,7 +97,7 @@ def parse_reference(text: str, default_transport: str = "") -> Reference:
     if slash:
         return _of_hub(shown, "huggingface", text)
     _refuse_unprintable(text, text)
-    return Reference(text, "name", text)
+    return Reference(shown, "name", shown)
 
 
 def canonical_name(reference: Reference) -> str:
@@ -388,21 +388,34 @@ def _of_web(text: str, transport: str, rest: str) -> Reference:
 
 def plain_url(url: str) -> str:
     """An address without what may be secret: user, password, query and fragment. Other text is left as it is."""
+    while (plainer := _plainer(url)) != url:  # what is left may look like an address with a password once more
+        url = plainer
+    return url
+
+
+def _plainer(url: str) -> str:
     scheme = _scheme(url)
-    if scheme in ("unix", "file") or not (scheme or url.lower().startswith(_HOSTS)):
+    if scheme in ("unix", "file") or not (scheme or url.lower().startswith(_HOSTS) or _may_hold_password(url.lstrip())):
         return url
     begin = url.index("://") + 3 if scheme else 0
     rest = url[begin:]
     end = min((place for mark in "/?#" if (place := rest.find(mark)) >= 0), default=len(rest))
     host, _, port = rest[:end].rpartition(":")
     at = rest.rfind("@", 0, end)
-    if at < 0 and host and not (port.isdigit() or port.endswith("]")):
-        at = rest.rfind("@")  # what follows the colon is no port but a password that holds one of these marks
+    if at < 0 and ((host and not (port.isdigit() or port.endswith("]"))) or rest.startswith("/")):
+        # What follows the colon is no port but a password that holds one of these marks; or a slash is too many.
+        at = rest.rfind("@")
     if at >= 0 and not rest.startswith("@sha256:", at):  # a digest belongs to the name: oci://NAME@sha256:...
         rest = rest[at + 1 :]
     for mark in "?#" if scheme in ("http", "https") else "?":
         rest = rest.partition(mark)[0]
     return url[:begin] + rest
+
+
+def _may_hold_password(text: str) -> bool:
+    """Whether text without ://, or with a part of it missing, may be an address: user:password@host, https:me@host."""
+    # Paths and names of models have no colon before their first slash, but for a tag or a port.
+    return "@" in text and ":" in text.partition("/")[0] and not text.startswith((".", "~", "file:"))
 
 
 def _scheme(text: str) -> str:

@@ -227,6 +227,18 @@ def test_what_becomes_of_a_method(code: int, method: str, hub: HubServer, client
     assert hub.requests[1].method == method
 
 
+@pytest.mark.parametrize(("code", "method"), [(301, "PUT"), (302, "PATCH"), (307, "POST"), (308, "POST"), (307, "PUT")])
+@pytest.mark.parametrize("is_file", [False, True])
+def test_a_body_goes_to_nobody_else(code: int, method: str, is_file: bool, hub: HubServer, client: Client) -> None:
+    with HubServer() as other:
+        there = other.put("/there", b"it")
+        url = hub.put("/a", always=redirect(there, code))
+        body = io.BytesIO(b"secret") if is_file else b"secret"
+        with pytest.raises(ValueProblem, match="redirects what must stay secret to another host"):
+            client.stream(url, method=method, body=body, headers={"Content-Length": "6"} if is_file else {})
+        assert (hub.requests[0].body, hub.count(), other.count()) == (b"secret", 1, 0)
+
+
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://host/x", "http://[::1/x", "gopher://x"])
 def test_redirections_out_of_the_web_are_refused(location: str, hub: HubServer, client: Client) -> None:
     url = hub.put("/a", always=redirect(location))

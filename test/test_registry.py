@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hubs.registry import FakeRegistry, digest_of
-from hubs.server import status
+from hubs.server import HubServer, redirect, status
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,6 +101,61 @@ def test_a_token_is_asked_for_once_and_shown_to_all(fake: FakeRegistry, client: 
     assert [one.headers.get("authorization") for one in fake.hub.requests if one.path.startswith("/v2/")] == [
         None, "Bearer token-1", "Bearer token-1",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["Bearer", "Basic"])
+@pytest.mark.parametrize("path", ["/v2/", "/v2/team/demo/manifests/v1"])
+def test_only_the_registry_itself_may_ask_who_it_is(path: str, kind: str, fake: FakeRegistry, client: Client) -> None:
+    """A redirection's target could name a token service of its own, and would be told the password there."""
+    with HubServer() as evil:
+        asks = f'{kind} realm="{evil.url}/token",service="x"'
+        evil.put("/there", always=status(401, b"{}", **{"WWW-Authenticate": asks}))
+        evil.put("/token", b'{"token": "t"}')
+        fake.hub.put(path, always=redirect(f"{evil.url}/there"))
+        registry = ask(fake, client, "" if path == "/v2/" else "team/demo", credentials=ANNA)
+        with pytest.raises(AppError, match="which wants to know who asks"):
+            registry.sign_in() if path == "/v2/" else registry.manifest("v1")
+        (seen,) = evil.requests
+        assert (seen.path, seen.headers.get("authorization")) == ("/there", None)
+
+
+@pytest.mark.parametrize("code", [307, 308])
+def test_an_identity_token_follows_no_redirection(code: int, fake: FakeRegistry, client: Client) -> None:
+    fake.users = {"anna": "sesame"}
+    fake.add_layers("team/demo", "v1")
+    with HubServer() as evil:
+        fake.hub.put("/token", always=redirect(evil.put("/token", b'{"token": "t"}'), code))
+        mine = Credentials("anna", identity_token="refresh-me", origin="the test")
+        with pytest.raises(AppError, match="redirects what must stay secret to another host"):
+            ask(fake, client, credentials=mine).manifest("v1")
+        assert evil.count() == 0
+
+
+@pytest.mark.parametrize("size", [10**400, 1 << 63, -1, True, 1.5, "7", None, [], math.inf])
+def test_sizes_that_cannot_be_meant(size: object, fake: FakeRegistry, client: Client) -> None:
+    fake.add_layers("team/demo", "v1", {"mediaType": "x/y", "digest": digest_of(b"1"), "size": size})
+    registry = ask(fake, client)
+    with pytest.raises(AppError, match="does not tell the size of this layer"):
+        registry.layers(registry.manifest("v1"))
+
+
+@pytest.mark.parametrize("size", [0, (1 << 63) - 1])
+def test_sizes_at_the_edges(size: int, fake: FakeRegistry, client: Client) -> None:
+    fake.add_layers("team/demo", "v1", {"mediaType": "x/y", "digest": digest_of(b"1"), "size": size})
+    registry = ask(fake, client)
+    assert [layer.size_bytes for layer in registry.layers(registry.manifest("v1"))] == [size]
+
+
+def test_a_token_service_may_be_another_host(fake: FakeRegistry, client: Client) -> None:
+    """As the specification allows, where the registry itself names it."""
+    with HubServer() as service:
+        service.put("/token", b'{"token": "from-there"}')
+        asks = f'Bearer realm="{service.url}/token",service="x"'
+        fake.hub.put("/v2/", faults=[status(401, b"{}", **{"WWW-Authenticate": asks})])
+        registry = ask(fake, client, "", credentials=ANNA)
+        registry.sign_in()
+        assert registry.authorization == "Bearer from-there"
+        assert service.requests[0].headers["authorization"] == ANNA.basic
 
 
 def test_basic_authentication(fake: FakeRegistry, client: Client) -> None:

@@ -78,7 +78,8 @@ def parse_address(url: str) -> Address:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port, parts = None, None, urlsplit("")
-    if parts.scheme not in ("http", "https") or not host:
+    # A host of that name is a scheme whose slashes are missing, and what follows may be a password.
+    if parts.scheme not in ("http", "https") or not host or host in ("http", "https"):
         raise ValueProblem(
             f"--url {plain_address(url)}: not the address of a server", "write http://HOST:PORT/v1 or unix:///PATH"
         )

@@ -24,7 +24,7 @@ from ramalama_like.models.store import Store
 from ramalama_like.pipeline import find_facts
 from ramalama_like.planner import with_tools
 from ramalama_like.pushing import kind_text, push_files
-from ramalama_like.reference import canonical_name, parse_reference
+from ramalama_like.reference import canonical_name, parse_reference, plain_url
 from ramalama_like.render.argv import render_run
 from ramalama_like.signals import SignalGuard
 from ramalama_like.value import replace, value
@@ -178,15 +178,15 @@ def _target(text: str, lookup: Lookup) -> Target:
         reference = parse_reference(text if is_path else f"./{text}")
         path = os.path.abspath(with_home(reference.name, lookup.home))
         if not path.lower().endswith(".gguf"):
-            raise ValueProblem(f"{text}: is no name of a GGUF file", "give it the ending .gguf")
+            raise ValueProblem(f"{plain_url(text)}: is no name of a GGUF file", "give it the ending .gguf")
         return Target(text, path=path)
     reference = parse_reference(text, lookup.transport)
     if reference.transport in NO_NAMES:
-        raise ValueProblem(f"{text}: is neither a path nor a name that a model can have",
+        raise ValueProblem(f"{plain_url(text)}: is neither a path nor a name that a model can have",
                            "write FILE.gguf, a name such as hf://OWNER/NAME:TAG, or oci://HOST/NAME:TAG")  # fmt: skip
     if reference.transport == "oci":
         if reference.revision:
-            raise ValueProblem(f"{text}: a digest cannot be pushed to", "name a tag")
+            raise ValueProblem(f"{plain_url(text)}: a digest cannot be pushed to", "name a tag")
         return Target(text, name=canonical_name(reference), registry=reference)
     return Target(text, name=canonical_name(reference))
 

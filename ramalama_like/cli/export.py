@@ -11,7 +11,7 @@ from ramalama_like.models.names import size_text
 from ramalama_like.models.portable import export_model
 from ramalama_like.models.store import Store
 from ramalama_like.process import capture
-from ramalama_like.reference import parse_reference
+from ramalama_like.reference import parse_reference, plain_url
 from ramalama_like.stored import open_store
 from ramalama_like.value import value
 
@@ -105,7 +105,9 @@ def _find(text: str, opened: Opened) -> Record:
     try:
         record = opened.store.find_record(names.find(text))
         if record is None:
-            raise ValueProblem(f"{text}: its entry in the store is damaged", "see what is wrong: ramalama-like fsck")
+            raise ValueProblem(
+                f"{plain_url(text)}: its entry in the store is damaged", "see what is wrong: ramalama-like fsck"
+            )
     except ValueProblem:
         places = settings.find_places(opened.loaded.settings)
         meant = names.canonical(text)

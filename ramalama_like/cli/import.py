@@ -10,7 +10,7 @@ from ramalama_like.launch import Outline, show_if_dry
 from ramalama_like.models.gguf import read_gguf
 from ramalama_like.models.portable import IMAGE_MEMBER, NAME, Archive, import_model
 from ramalama_like.process import capture
-from ramalama_like.reference import canonical_name, parse_reference
+from ramalama_like.reference import canonical_name, parse_reference, plain_url
 from ramalama_like.settings import find_lookup
 from ramalama_like.stored import open_store
 
@@ -78,7 +78,7 @@ def _name(request: Request, opened: Opened, archive: Archive) -> str:
 
 def _need_name(transport: str, text: str) -> None:
     if transport in ("file", "demo", "name"):
-        raise ValueProblem(f"{text}: cannot be the name of a model in the store",
+        raise ValueProblem(f"{plain_url(text)}: cannot be the name of a model in the store",
                            "write a name such as hf://OWNER/NAME:TAG or ollama://NAME:TAG")  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from ramalama_like.measurement import size_text
 from ramalama_like.models import resolve_model
 from ramalama_like.models.lookup import NEVER
 from ramalama_like.pushing import kind_text, push_files
-from ramalama_like.reference import canonical_name, parse_reference
+from ramalama_like.reference import canonical_name, parse_reference, plain_url
 from ramalama_like.value import replace
 
 TYPE_CHECKING = False
@@ -49,11 +49,11 @@ def _target(request: Request) -> Reference:
     target = parse_reference(words[-1]) if len(words) == 1 else parse_reference(words[-1], "oci")
     if target.transport != "oci":
         if len(words) == 1:
-            raise UsageError(f"{words[0]}: is no name in a registry, and no other is given",
+            raise UsageError(f"{plain_url(words[0])}: is no name in a registry, and no other is given",
                              "write: ramalama-like push MODEL oci://HOST/NAME:TAG", exit_code=22)  # fmt: skip
-        raise ValueProblem(f"{words[-1]}: models are pushed to registries only", "write oci://HOST/NAME:TAG")
+        raise ValueProblem(f"{plain_url(words[-1])}: models are pushed to registries only", "write oci://HOST/NAME:TAG")
     if target.revision:
-        raise ValueProblem(f"{words[-1]}: a digest cannot be pushed to", "name a tag")
+        raise ValueProblem(f"{plain_url(words[-1])}: a digest cannot be pushed to", "name a tag")
     return target
 
 

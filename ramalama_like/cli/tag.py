@@ -5,7 +5,7 @@ from __future__ import annotations
 from ramalama_like import ui
 from ramalama_like.errors import ValueProblem
 from ramalama_like.launch import Outline, show_if_dry
-from ramalama_like.reference import canonical_name, parse_reference
+from ramalama_like.reference import canonical_name, parse_reference, plain_url
 from ramalama_like.settings import find_lookup
 from ramalama_like.stored import open_store
 
@@ -41,6 +41,6 @@ def _names(request: Request, opened: Opened) -> tuple[str, str]:
     text = request.arguments[1]
     reference = parse_reference(text, find_lookup(opened.loaded.settings).transport)
     if reference.transport in ("file", "demo", "name", "http", "https"):
-        raise ValueProblem(f"{text}: cannot be the name of a model in the store",
+        raise ValueProblem(f"{plain_url(text)}: cannot be the name of a model in the store",
                            "write a name such as hf://OWNER/NAME:TAG or ollama://NAME:TAG")  # fmt: skip
     return old, canonical_name(reference)

@@ -40,8 +40,8 @@ def _parsed(answer: Answer) -> object:
 
 
 def size_of(item: object) -> int:
-    """A size in bytes; -1 for what is none."""
-    return item if isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 62 else -1
+    """A size in bytes; -1 for what is none, or more than any file can have."""
+    return item if isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 63 else -1
 
 
 def texts_of(items: object, key: str) -> list[str]:

@@ -106,7 +106,7 @@ class Client:
 
         Statuses in ``allow`` are handed back as they are, redirections among them are not followed; all others but
         2xx are AppErrors. What may be over soon is tried again. ``authorization`` is the text of that header; it is
-        sent to the server of ``url`` alone.
+        sent to the server of ``url`` alone, and so is ``body``: a redirection that would take it elsewhere is an error.
         """
         for attempt in range(self.retries + 1):
             try:
@@ -236,7 +236,7 @@ class Client:
                 stream.finish()
                 if status == 303 or (status in (301, 302) and method == "POST"):
                     method, body = ("HEAD" if method == "HEAD" else "GET"), b""
-                url = self._next_address(url, location)
+                url = self._next_address(url, location, first if body else None)
                 continue
             if status == 401 and authorized and origin == first and not renewed:
                 stream.finish()
@@ -250,7 +250,7 @@ class Client:
             return stream
         raise failures.circles(url)
 
-    def _next_address(self, url: str, location: str) -> str:
+    def _next_address(self, url: str, location: str, only: Origin | None) -> str:
         from urllib.parse import urljoin
 
         try:
@@ -259,6 +259,8 @@ class Client:
             raise failures.no_address(location) from None
         if not joined.startswith("https://" if url.startswith("https://") else ("http://", "https://")):
             raise failures.downgraded(url, joined)
+        if only is not None and split_url(joined)[0] != only:  # a body may hold a password
+            raise failures.secret_elsewhere(url, joined)
         return joined
 
     def _exchange(self, method: str, url: str, origin: Origin, target: str, headers: Mapping[str, str],

@@ -196,6 +196,19 @@ def downgraded(url: str, location: str) -> ValueProblem:
                         "give an address that stays with https://")  # fmt: skip
 
 
+def secret_elsewhere(url: str, location: str) -> ValueProblem:
+    """A redirection that would take what was sent to another server than the one that it was meant for."""
+    return ValueProblem(f"{plain_url(url)}: redirects what must stay secret to another host: {_host(location)}",
+                        "tell whoever runs it; nothing was sent there")  # fmt: skip
+
+
+def asks_elsewhere(url: str, location: str) -> ValueProblem:
+    """A redirection to a server that wants to know who asks: only the one that was meant is told."""
+    there = _host(location)
+    return ValueProblem(f"{plain_url(url)}: leads to {there}, which wants to know who asks (HTTP 401); "
+                        f"only {_host(url)} is told", f"name {there} itself if it is to be trusted")  # fmt: skip
+
+
 def too_long(url: str, most_bytes: int) -> ValueProblem:
     """An answer that does not end."""
     return ValueProblem(f"{plain_url(url)}: the answer does not end within {most_bytes >> 20} MiB", "check the address")

@@ -14,6 +14,7 @@ import os
 
 from ramalama_like.errors import ValueProblem
 from ramalama_like.listing import LAYER, MODEL, SHARD, TEMPLATE
+from ramalama_like.models.answers import size_of
 from ramalama_like.models.disk import UNFINISHED, disk_problem, open_plain, remove_file, sync_folder
 from ramalama_like.models.media_types import (
     FILE_NAMES,
@@ -356,9 +357,9 @@ def _import_one(store: Store, archive: Archive, described: Mapping[str, Any], na
 
 
 def _file_of(archive: Archive, layer: Mapping[str, Any]) -> StoredFile:
-    digest, size, kind, notes = layer.get("digest"), layer.get("size"), layer.get("mediaType"), _notes(layer)
+    digest, size, kind, notes = layer.get("digest"), size_of(layer.get("size")), layer.get("mediaType"), _notes(layer)
     name = next((notes[key] for key in FILE_NAMES if key in notes), "").rpartition("/")[2]
-    if not isinstance(digest, str) or not _is_digest(digest) or type(size) is not int or not isinstance(kind, str):
+    if not isinstance(digest, str) or not _is_digest(digest) or size < 0 or not isinstance(kind, str):
         raise archive._bad("describes a file in a way that cannot be used")
     if not 0 <= size <= MOST_BYTES:
         raise archive._bad(f"describes a file of a size that is none: {name!a}")

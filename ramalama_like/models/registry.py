@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.models import failures
+from ramalama_like.models.answers import size_of
 from ramalama_like.models.challenge import parse_challenges
+from ramalama_like.models.client import split_url
 from ramalama_like.models.credentials import find_credentials
 from ramalama_like.models.proxies import is_loopback
 from ramalama_like.models.registry_names import is_digest
@@ -117,7 +119,12 @@ class Registry:
                 )  # fmt: skip
             except failures.Insecure as problem:
                 raise _trusting(problem) from None
-            if answer.status != 401 or 401 in allow or attempt == 1 or not self._answer_challenge(answer):
+            if answer.status != 401 or 401 in allow:
+                break
+            if split_url(answer.url)[0] != split_url(self.base)[0]:
+                # Whoever a redirection leads to could name a service of its own, and be told the password there.
+                raise failures.asks_elsewhere(url, answer.url)
+            if attempt == 1 or not self._answer_challenge(answer):
                 break
         if not 200 <= answer.status < 300 and answer.status not in allow:
             raise self._refused(answer)
@@ -203,19 +210,21 @@ class Registry:
         return self._token(challenge) if challenge is not None else ""
 
     def layers(self, manifest: Manifest) -> tuple[Layer, ...]:
-        """The layers of a manifest, checked. Raises AppError where one has no digest."""
+        """The layers of a manifest, checked. Raises AppError where one has no digest or no size."""
         listed = manifest.document.get("layers")
         if not isinstance(listed, list) or len(listed) > MOST_LAYERS:
             raise failures.nonsense(self.blob_url(manifest.digest), "a manifest without layers")
         found = []
         for layer in listed:
             entry = layer if isinstance(layer, dict) else {}
-            kind, digest, size = entry.get("mediaType", ""), entry.get("digest", ""), entry.get("size", -1)
-            if not (isinstance(kind, str) and isinstance(digest, str) and is_digest(digest) and isinstance(size, int)):
+            kind, digest, size = entry.get("mediaType", ""), entry.get("digest", ""), size_of(entry.get("size"))
+            if not (isinstance(kind, str) and isinstance(digest, str) and is_digest(digest)):
                 raise failures.nonsense(self.blob_url(manifest.digest), "a manifest with a layer that has no digest")
+            if size < 0:
+                raise failures.nonsense(self.blob_url(digest), "a manifest that does not tell the size of this layer")
             notes = entry.get("annotations")
             texts = {str(name): str(text) for name, text in notes.items()} if isinstance(notes, dict) else {}
-            found.append(Layer(kind, digest, size if size >= 0 else -1, texts))
+            found.append(Layer(kind, digest, size, texts))
         return tuple(found)
 
     # Who asks.

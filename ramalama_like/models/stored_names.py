@@ -5,7 +5,7 @@ from __future__ import annotations
 from ramalama_like.errors import ValueProblem
 from ramalama_like.models.names import nearest
 from ramalama_like.models.shortnames import read_shortnames
-from ramalama_like.reference import LATEST, canonical_name, parse_reference
+from ramalama_like.reference import LATEST, canonical_name, parse_reference, plain_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ class StoredNames:
         if len(found) == 1:
             return found[0]
         if found:
-            raise ValueProblem(f"{text}: several models in the store are called so", f"one of: {', '.join(found)}")
+            raise ValueProblem(
+                f"{plain_url(text)}: several models in the store are called so", f"one of: {', '.join(found)}"
+            )
         raise self._unknown(text)
 
     def canonical(self, text: str) -> str:
@@ -46,13 +48,13 @@ class StoredNames:
             return ""
 
     def _unknown(self, text: str) -> ValueProblem:
-        elsewhere = self._elsewhere(text)
+        elsewhere, shown = self._elsewhere(text), plain_url(text)
         if elsewhere:
-            return ValueProblem(f"{text}: is not in this program's store but in that of {elsewhere}",
+            return ValueProblem(f"{shown}: is not in this program's store but in that of {elsewhere}",
                                 "remove it with the program that put it there")  # fmt: skip
         near = nearest(text, [*self._names, *map(_without_prefix, self._names)])
         hint = f"did you mean {near[0]}?" if near else "see the names with: ramalama-like list"
-        return ValueProblem(f"{text}: no model in the store has this name", hint)
+        return ValueProblem(f"{shown}: no model in the store has this name", hint)
 
     def _elsewhere(self, text: str) -> str:
         """Whose store has the model, where another program's has."""

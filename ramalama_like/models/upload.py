@@ -109,7 +109,7 @@ def _arrived(registry: Registry, location: str) -> tuple[str, int]:
     if answer.status == 404:
         return location, 0
     first, _, last = answer.headers.get("range", "").removeprefix("bytes=").partition("-")
-    count = int(last) + 1 if first == "0" and last.isascii() and last.isdigit() else 0
+    count = int(last) + 1 if first == "0" and last.isascii() and last.isdigit() and len(last) < 19 else 0
     # "0-0" is what registries say for one byte, and for none.
     return _join(registry, location, answer.headers.get("location", "")), 0 if count == 1 else count
 
