@@ -51,10 +51,10 @@ def outline(request: Request) -> Outline:
 
 
 def _outline(opened: Opened, archive: Archive, name: str, engine: EngineFacts | None) -> Outline:
+    if engine:  # a line of our own would load the image a second time
+        return Outline(opened.loaded, engine, (_load_line(opened, archive, engine),))
     own = opened.own_line("import", "--", os.path.abspath(archive.path), *((name,) if name else ()))
-    if engine is None:
-        return Outline(opened.loaded, None, (own,), "self")
-    return Outline(opened.loaded, engine, (own, _load_line(opened, archive, engine)), "self")
+    return Outline(opened.loaded, None, (own,), "self")
 
 
 def _name(request: Request, opened: Opened, archive: Archive) -> str:
