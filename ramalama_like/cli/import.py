@@ -116,6 +116,4 @@ def _load_image(opened: Opened, archive: Archive, engine: EngineFacts) -> None:
 
 def _check(path: str) -> None:
     """Raises ValueProblem for weights that are no GGUF."""
-    with open(path, "rb") as file:
-        if file.read(4) == b"GGUF":
-            read_gguf(path)
+    read_gguf(path)
