@@ -379,7 +379,7 @@ def test_an_interrupted_import_leaves_no_name(store: Store, other: Store) -> Non
 
 
 def test_the_image_goes_along(store: Store, other: Store, fake_engine: Install, world: Path) -> None:
-    recorder = fake_engine("podman-5.4")
+    recorder = fake_engine("podman-5.4", output="Loaded image: quay.io/x/y:1")
     image = world / "image.tar"
     image.write_bytes(b"an image")
     record = store.find_record(NAME)
@@ -400,6 +400,59 @@ def test_the_image_goes_along(store: Store, other: Store, fake_engine: Install, 
     assert into(Store(str(world / "three")), "a.tar", "--nocontainer").err == (
         "Note: the image quay.io/x/y:1 was left out, since no container is wanted\n"
     )
+
+
+LOADED: dict[str, tuple[str, str, str]] = {  # what the file says, what the engine says, what is told
+    "the same": ("quay.io/x/y:1", "Loaded image: quay.io/x/y:1", "Loaded the image quay.io/x/y:1\n"),
+    "docker's short name": ("docker.io/library/y", "Loaded image: y:latest", "Loaded the image y:latest\n"),
+    "podman's local name": ("y:1", "Loaded image: localhost/y:1", "Loaded the image localhost/y:1\n"),
+    "old podman": ("y:1", "Loaded image(s): localhost/y:1", "Loaded the image localhost/y:1\n"),
+    "an id": ("123456789abc", "Loaded image ID: sha256:123456789abcdef", "Loaded the image sha256:123456789abcdef\n"),
+    "an id for a name": (
+        "x/y:1",
+        "Loaded image ID: sha256:12ab",
+        "Loaded the image sha256:12ab\nWarning: the file calls its image x/y:1, but podman loaded sha256:12ab\n",
+    ),
+    "another": (
+        "example.org/harmless:1",
+        "Loaded image: quay.io/x/y:1",
+        "Loaded the image quay.io/x/y:1\n"
+        "Warning: the file calls its image example.org/harmless:1, but podman loaded quay.io/x/y:1\n",
+    ),
+    "another host's": (
+        "quay.io/y:1",
+        "Loaded image: localhost/y:1",
+        "Loaded the image localhost/y:1\n"
+        "Warning: the file calls its image quay.io/y:1, but podman loaded localhost/y:1\n",
+    ),
+    "one more": (
+        "x/y:1",
+        "Loaded image: x/y:1\nLoaded image: x/z:1",
+        "Loaded the image x/y:1\nLoaded the image x/z:1\n"
+        "Warning: the file calls its image x/y:1, but podman loaded x/y:1, x/z:1\n",
+    ),
+    "nothing": ("x/y:1", "", "Warning: podman did not tell which image it loaded; the file calls it x/y:1\n"),
+}
+
+
+@pytest.mark.parametrize("which", LOADED)
+def test_what_the_engine_loaded_is_told(which: str, other: Store, fake_engine: Install, world: Path,
+                                        monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.chdir(world)
+    image, said, told = LOADED[which]
+    fake_engine("podman-5.4", output=said)
+    assert into(other, made("a.tar", image=(image, b"x"))) == Result(0, "hf://a/b\n", told)
+
+
+def test_a_spoilt_image_leaves_no_name(other: Store, fake_engine: Install, world: Path,
+                                       monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.chdir(world)
+    recorder = fake_engine("podman-5.4")
+    made("a.tar", image=("x/y:1", b"an image"))
+    Path("a.tar").write_bytes(Path("a.tar").read_bytes().replace(b"an image", b"an other"))
+    done = into(other, "a.tar")
+    assert (done.code, "is not what its sum says" in done.err, other.records()) == (22, True, [])
+    assert (recorder.take(), files_below(f"{other.folder}/partial")) == ([], [])
 
 
 def test_the_lines_of_an_export_with_an_image(store: Store, other: Store, fake_engine: Install, world: Path) -> None:
