@@ -167,6 +167,20 @@ def wrong(**members: object) -> Callable[[dict[str, Any]], None]:
     return lambda manifest: manifest["layers"][0].update(members)
 
 
+def role(which: str) -> Callable[[dict[str, Any]], None]:
+    return wrong(annotations={"org.cncf.model.filepath": "m.gguf", "ai.ramalama.role": which})
+
+
+def again(name: str, which: str, **members: object) -> Callable[[dict[str, Any]], None]:
+    """The same content once more, under another name."""
+
+    def change(manifest: dict[str, Any]) -> None:
+        notes = {"org.cncf.model.filepath": name, "ai.ramalama.role": which}
+        manifest["layers"].append({**manifest["layers"][0], "annotations": notes, **members})
+
+    return change
+
+
 TRICKS: dict[str, tuple[dict[str, Any], str]] = {
     "no name": ({"notes": {}}, "does not tell the model's name"),
     "name of a file": ({"notes": {"ai.ramalama.model": "file:///etc/passwd"}}, "cannot be the name of a model"),
@@ -176,6 +190,9 @@ TRICKS: dict[str, tuple[dict[str, Any], str]] = {
     "file named ..": ({"change": wrong(annotations={"org.cncf.model.filepath": "a/.."})}, "that is to be called '..'"),
     "control characters": ({"change": wrong(annotations={"org.cncf.model.filepath": "a\x1b[2J"})}, "to be called"),
     "wrong size": ({"change": wrong(size=5)}, "does not have the size that was noted"),
+    "size below 0": ({"change": wrong(size=-1)}, "describes a file in a way that cannot be used"),
+    "size that is too large": ({"change": wrong(size=10**400)}, "does not have the size that was noted"),
+    "size that is true": ({"change": wrong(size=True)}, "describes a file in a way that cannot be used"),
     "size of a text": ({"change": wrong(size="5")}, "describes a file in a way that cannot be used"),
     "other sum": ({"change": wrong(digest=f"sha256:{'0' * 64}")}, "has no blobs/sha256/0000"),
     "sum that is a path": ({"change": wrong(digest="sha256:../../../etc/passwd")}, "in a way that cannot be used"),
@@ -183,6 +200,12 @@ TRICKS: dict[str, tuple[dict[str, Any], str]] = {
     "no layers": ({"change": lambda manifest: manifest.update(layers=[])}, "has no files"),
     "two files of one name": ({"change": lambda m: m["layers"].append(m["layers"][0])}, "have the same name"),
     "no GGUF inside": ({"content": b"GGUF" + bytes(100)}, "a.tar: m.gguf: a big-endian GGUF file"),
+    "no GGUF at all": ({"content": b"#!/bin/sh\n"}, "m.gguf is no GGUF file"),
+    "no weights": ({"change": role("other")}, "holds no model"),
+    "weights as a projector only": ({"change": role("mmproj")}, "holds no model"),
+    "the same weights twice": ({"change": again("x.gguf", "model")}, "holds one content as m.gguf and as x.gguf"),
+    "one content in two roles": ({"change": again("x.gguf", "other")}, "holds one content as m.gguf and as x.gguf"),
+    "one content in two sizes": ({"change": again("x.gguf", "model", size=3)}, "does not have the size"),
     "no index": ({"without": "index.json"}, "has no index.json"),
     "a member twice": ({"more": (("index.json", b"{}"),)}, "holds index.json twice"),
     "absolute path": ({"more": (("/etc/passwd", b"x"),)}, "leads out of it"),
@@ -202,6 +225,96 @@ def test_tricks_are_refused(which: str, other: Store, world: Path, monkeypatch: 
     assert (done.code, done.out, said in done.err) == (22, "", True), done.err
     assert (other.records(), files_below(f"{other.folder}/refs")) == ([], [])
     assert not any(path.endswith("/data") for path in files_below(world / "two"))
+
+
+def merged(path: str, *others: str) -> str:
+    """One archive with the models of several."""
+    members: dict[str, bytes] = {}
+    listed = []
+    for other in others:
+        with tarfile.open(other) as tar:
+            for info in tar:
+                file = tar.extractfile(info)
+                assert file
+                members[info.name] = file.read()
+        listed += json.loads(members["index.json"])["manifests"]
+    members["index.json"] = json.dumps({"manifests": listed}).encode()
+    with tarfile.open(path, "w") as tar:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def test_several_models_come_together_or_not_at_all(other: Store, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world)
+    one = made("one.tar", notes={"ai.ramalama.model": "hf://a/one"})
+    two = made("two.tar", notes={"ai.ramalama.model": "hf://a/two"})
+    bad = made("bad.tar", notes={"ai.ramalama.model": "hf://a/bad"}, content=b"GGUF" + bytes(100))
+    done = into(other, merged("a.tar", one, bad))
+    assert (done.code, done.out, other.records()) == (22, "", [])
+    done = into(other, merged("a.tar", one, one))
+    assert (done.code, "two models of the same name" in done.err, other.records()) == (22, True, [])
+    assert into(other, merged("a.tar", one, two)) == Result(0, "hf://a/one\nhf://a/two\n", "")
+
+
+def test_equal_texts_of_a_model_come_along(store: Store, other: Store) -> None:
+    names = ("model.safetensors", "config.json", "tokens.json")
+    contents = dict(zip(names, (b"weights", b"{}", b"{}"), strict=True))
+    files = []
+    with store.adopting():
+        for name, content in contents.items():
+            with store.partial(name) as partial:
+                Path(partial.data_path).write_bytes(content)
+                store.adopt(partial.data_path, sum_of(content))
+            kind = "safetensors" if name.endswith("s") else "other"
+            files.append(StoredFile(kind, name, len(content), sum_of(content)))
+        store.write_record(Record("hf://a/texts", tuple(files), 5.0))
+    assert run_cli("export", "a/texts", "a.tar").code == 0
+    assert into(other, "a.tar").code == 0
+    record = other.find_record("hf://a/texts")
+    assert record and record.files == tuple(files)
+
+
+def test_a_file_of_the_store_does_not_become_a_model_unseen(other: Store, world: Path,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.chdir(world)
+    content = b"GGUF" + bytes(100)
+    with other.adopting(), other.partial("x") as partial:
+        Path(partial.data_path).write_bytes(content)
+        other.adopt(partial.data_path, sum_of(content))
+    done = into(other, made("a.tar", content=content))
+    assert (done.code, "a.tar: m.gguf: " in done.err, other.records()) == (22, True, [])
+
+
+def plant(kind: str, path: Path, target: Path) -> None:
+    if kind == "link":
+        path.symlink_to(target)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "link to a folder"])
+def test_what_was_planted_in_the_store(kind: str, other: Store, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import writes through no link that stands where its file is to be."""
+    monkeypatch.chdir(world)
+    made("a.tar")
+    victim = world / "victim"
+    victim.mkdir()
+    (victim / "data").write_text("precious")
+    folder = Path(other.folder, "partial", sum_of(language_model()))
+    folder.parent.mkdir(parents=True)
+    if kind == "link to a folder":
+        folder.symlink_to(victim)
+    else:
+        folder.mkdir()
+        plant(kind, folder / "data", victim / "data")
+    done = into(other, "a.tar")
+    assert (done.code, done.out, done.err.startswith(f"Error: {folder}"), other.records()) == (5, "", True, [])
+    assert (os.listdir(victim), (victim / "data").read_text()) == (["data"], "precious")
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
@@ -266,7 +379,7 @@ def test_an_interrupted_import_leaves_no_name(store: Store, other: Store) -> Non
 
 
 def test_the_image_goes_along(store: Store, other: Store, fake_engine: Install, world: Path) -> None:
-    recorder = fake_engine("podman-5.4")
+    recorder = fake_engine("podman-5.4", output="Loaded image: quay.io/x/y:1")
     image = world / "image.tar"
     image.write_bytes(b"an image")
     record = store.find_record(NAME)
@@ -276,8 +389,8 @@ def test_the_image_goes_along(store: Store, other: Store, fake_engine: Install, 
         assert archive.image() == ("quay.io/x/y:1", sum_of(b"an image"))
     before = snapshot(world)
     dry = into(other, "a.tar", "--dryrun")
-    own, load = map(shlex.split, dry.out.splitlines())
-    assert (own[-2:], snapshot(world)) == (["--", f"{world}/a.tar"], before)
+    (load,) = map(shlex.split, dry.out.splitlines())
+    assert snapshot(world) == before
     recorder.take()
     done = into(other, "a.tar")
     assert (done.code, done.out, done.err) == (0, f"{NAME}\n", "Loaded the image quay.io/x/y:1\n")
@@ -289,13 +402,89 @@ def test_the_image_goes_along(store: Store, other: Store, fake_engine: Install, 
     )
 
 
-def test_the_lines_of_an_export_with_an_image(store: Store, fake_engine: Install, world: Path) -> None:
+LOADED: dict[str, tuple[str, str, str]] = {  # what the file says, what the engine says, what is told
+    "the same": ("quay.io/x/y:1", "Loaded image: quay.io/x/y:1", "Loaded the image quay.io/x/y:1\n"),
+    "docker's short name": ("docker.io/library/y", "Loaded image: y:latest", "Loaded the image y:latest\n"),
+    "podman's local name": ("y:1", "Loaded image: localhost/y:1", "Loaded the image localhost/y:1\n"),
+    "old podman": ("y:1", "Loaded image(s): localhost/y:1", "Loaded the image localhost/y:1\n"),
+    "an id": ("123456789abc", "Loaded image ID: sha256:123456789abcdef", "Loaded the image sha256:123456789abcdef\n"),
+    "an id for a name": (
+        "x/y:1",
+        "Loaded image ID: sha256:12ab",
+        "Loaded the image sha256:12ab\nWarning: the file calls its image x/y:1, but podman loaded sha256:12ab\n",
+    ),
+    "another": (
+        "example.org/harmless:1",
+        "Loaded image: quay.io/x/y:1",
+        "Loaded the image quay.io/x/y:1\n"
+        "Warning: the file calls its image example.org/harmless:1, but podman loaded quay.io/x/y:1\n",
+    ),
+    "another host's": (
+        "quay.io/y:1",
+        "Loaded image: localhost/y:1",
+        "Loaded the image localhost/y:1\n"
+        "Warning: the file calls its image quay.io/y:1, but podman loaded localhost/y:1\n",
+    ),
+    "one more": (
+        "x/y:1",
+        "Loaded image: x/y:1\nLoaded image: x/z:1",
+        "Loaded the image x/y:1\nLoaded the image x/z:1\n"
+        "Warning: the file calls its image x/y:1, but podman loaded x/y:1, x/z:1\n",
+    ),
+    "nothing": ("x/y:1", "", "Warning: podman did not tell which image it loaded; the file calls it x/y:1\n"),
+}
+
+
+@pytest.mark.parametrize("which", LOADED)
+def test_what_the_engine_loaded_is_told(which: str, other: Store, fake_engine: Install, world: Path,
+                                        monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.chdir(world)
+    image, said, told = LOADED[which]
+    fake_engine("podman-5.4", output=said)
+    assert into(other, made("a.tar", image=(image, b"x"))) == Result(0, "hf://a/b\n", told)
+
+
+def test_a_spoilt_image_leaves_no_name(other: Store, fake_engine: Install, world: Path,
+                                       monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.chdir(world)
     recorder = fake_engine("podman-5.4")
-    dry = run_cli("export", NAME, "a.tar", "--image", "quay.io/x/y:1", "--dryrun")
-    save, own = map(shlex.split, dry.out.splitlines())
-    assert save == ["podman", "save", "-o", f"{world}/a.tar.image", "quay.io/x/y:1"]
-    assert own[-8:] == ["--store", store.root, "export", "--image", "quay.io/x/y:1", "--", NAME, f"{world}/a.tar"]
+    made("a.tar", image=("x/y:1", b"an image"))
+    Path("a.tar").write_bytes(Path("a.tar").read_bytes().replace(b"an image", b"an other"))
+    done = into(other, "a.tar")
+    assert (done.code, "is not what its sum says" in done.err, other.records()) == (22, True, [])
+    assert (recorder.take(), files_below(f"{other.folder}/partial")) == ([], [])
+
+
+def test_the_lines_of_an_export_with_an_image(store: Store, other: Store, fake_engine: Install, world: Path) -> None:
+    """The dry run tells the engine's only call; the user's files beside the new one stay what they are."""
+    recorder = fake_engine("podman-5.4", saved="an image")
+    (world / "a.tar.image").write_text("mine")
+    words = ("export", NAME, "a.tar", "--image", "quay.io/x/y:1")
+    before = snapshot(world)
+    (save,) = map(shlex.split, run_cli(*words, "--dryrun").out.splitlines())
+    document = json.loads(run_cli(*words, "--dryrun=json").out)
+    assert document["steps"] == [{"kind": "engine", "argv": save}]
+    assert snapshot(world) == before
+    assert (save[:3], save[4:]) == (["podman", "save", "-o"], ["quay.io/x/y:1"])
+    assert save[3].startswith(f"{store.folder}/partial/export-")
+    Path(save[3]).parent.mkdir(parents=True)
+    Path(save[3]).write_text("left over by a run that was killed")
     recorder.take()
-    done = run_cli("export", NAME, "a.tar", "--image", "quay.io/x/y:1")  # the fake writes nothing
+    assert run_cli(*words).code == 0
+    assert recorder.take() == [save]
+    assert (world / "a.tar.image").read_text() == "mine"
+    assert sorted(name for name in os.listdir(".") if "tar" in name) == ["a.tar", "a.tar.image"]
+    assert os.listdir(f"{store.folder}/partial") == []
+    with Archive("a.tar") as archive:
+        assert archive.image() == ("quay.io/x/y:1", sum_of(b"an image"))
+
+
+def test_an_image_that_the_engine_does_not_write(store: Store, fake_engine: Install, world: Path) -> None:
+    recorder = fake_engine("podman-5.4")
+    words = ("export", NAME, "a.tar", "--image", "quay.io/x/y:1")
+    (save,) = map(shlex.split, run_cli(*words, "--dryrun").out.splitlines())
+    recorder.take()
+    done = run_cli(*words)
     assert (done.code, recorder.take()) == (5, [save])
     assert not any("tar" in name for name in os.listdir("."))
+    assert os.listdir(f"{store.folder}/partial") == []

@@ -7,6 +7,7 @@ import os
 from ramalama_like import settings, ui
 from ramalama_like.errors import ValueProblem
 from ramalama_like.launch import Outline, show_if_dry
+from ramalama_like.models.disk import disk_problem, remove_file
 from ramalama_like.models.names import size_text
 from ramalama_like.models.portable import export_model
 from ramalama_like.models.store import Store
@@ -18,6 +19,7 @@ from ramalama_like.value import value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ramalama_like.facts import EngineFacts
+    from ramalama_like.models.store import Partial
     from ramalama_like.record import Record
     from ramalama_like.request import Request
     from ramalama_like.stored import Opened
@@ -35,15 +37,18 @@ class Wanted:
     engine: EngineFacts | None = None  # of the image
     image: str = ""
 
-    @property
-    def image_file(self) -> str:
-        """Where the engine writes the image, before it goes into the file."""
-        return f"{self.path}.image"
 
-    @property
-    def save_line(self) -> tuple[str, ...]:
-        """The engine's command that writes the image."""
-        return (self.engine.program, "save", "-o", self.image_file, self.image) if self.engine else ()
+def _partial(store: Store, wanted: Wanted) -> Partial:
+    """The folder for the engine's archive: where nobody else writes, and of a name that a dry run can tell."""
+    from hashlib import sha256
+
+    key = sha256(os.fsencode(f"{wanted.path}\0{wanted.image}")).hexdigest()
+    return store.partial(f"export-{key}", waiting=lambda: None)
+
+
+def _save_line(engine: EngineFacts, partial: Partial, image: str) -> tuple[str, ...]:
+    """The engine's command that writes the image."""
+    return (engine.program, "save", "-o", partial.data_path, image)
 
 
 def execute(request: Request) -> int:
@@ -54,15 +59,7 @@ def execute(request: Request) -> int:
         return 0
     if os.path.lexists(wanted.path):
         raise ValueProblem(f"{wanted.path}: is there already", "remove it, or name another file")
-    image_file = wanted.image_file if wanted.engine else ""
-    try:
-        if wanted.engine:
-            _save_image(wanted)
-        size = export_model(Store(opened.store.root), wanted.record, wanted.path, image=wanted.image,
-                            image_file=image_file)  # fmt: skip
-    finally:
-        if image_file and os.path.lexists(image_file):
-            os.unlink(image_file)
+    size = _export(Store(opened.store.root), wanted)
     ui.say(f"Wrote {size_text(size)}")
     ui.write(f"{ui.one_line(wanted.path)}\n")
     return 0
@@ -75,9 +72,10 @@ def outline(request: Request) -> Outline:
 
 
 def _outline(opened: Opened, wanted: Wanted) -> Outline:
-    image = ("--image", wanted.image) if wanted.image else ()
-    own = opened.own_line("export", *image, "--", wanted.record.name, wanted.path)
-    return Outline(opened.loaded, wanted.engine, (wanted.save_line, own) if wanted.engine else (own,), "self")
+    if wanted.engine:  # a line of our own would save the image a second time
+        line = _save_line(wanted.engine, _partial(opened.store, wanted), wanted.image)
+        return Outline(opened.loaded, wanted.engine, (line,))
+    return Outline(opened.loaded, None, (opened.own_line("export", "--", wanted.record.name, wanted.path),), "self")
 
 
 def _wanted(request: Request, opened: Opened) -> Wanted:
@@ -130,11 +128,28 @@ def _image_for(request: Request, name: str) -> str:
     return image.ref
 
 
-def _save_image(wanted: Wanted) -> None:
-    done = capture(wanted.save_line, LONGEST_S)
+def _export(store: Store, wanted: Wanted) -> int:
+    """Write the file; its size in bytes."""
+    if wanted.engine is None:
+        return export_model(store, wanted.record, wanted.path)
+    with _partial(store, wanted) as partial:
+        try:
+            os.chmod(os.path.dirname(partial.data_path), 0o700)
+            remove_file(partial.data_path)  # of a run that was killed
+        except OSError as error:
+            raise disk_problem(partial.data_path, error) from None
+        try:
+            _save_image(_save_line(wanted.engine, partial, wanted.image), wanted.image)
+            return export_model(store, wanted.record, wanted.path, image=wanted.image, image_file=partial.data_path)
+        finally:
+            remove_file(partial.data_path)
+
+
+def _save_image(line: tuple[str, ...], image: str) -> None:
+    done = capture(line, LONGEST_S)
     if done.code:
         from ramalama_like.containers import engine_failed
 
-        failed = engine_failed(wanted.save_line[0], done.stderr, f"write the image {wanted.image}")
-        failed.hint = failed.hint or f"have it here first: {wanted.save_line[0]} pull {wanted.image}"
+        failed = engine_failed(line[0], done.stderr, f"write the image {image}")
+        failed.hint = failed.hint or f"have it here first: {line[0]} pull {image}"
         raise failed

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 from ramalama_like.errors import ValueProblem
-from ramalama_like.listing import LAYER, MODEL, SHARD, TEMPLATE
+from ramalama_like.listing import LAYER, MODEL, OTHER, SHARD, TEMPLATE, WEIGHTS
 from ramalama_like.models.answers import size_of
 from ramalama_like.models.disk import UNFINISHED, disk_problem, open_plain, remove_file, sync_folder
 from ramalama_like.models.media_types import (
@@ -47,6 +47,7 @@ ROLES = ("model", "shard", "mmproj", "draft", "adapter", "template", "safetensor
 LARGEST_TEXT = 4 << 20  # bytes of an index or a manifest
 MOST_MEMBERS = 10_000
 PIECE = 1 << 20
+GGUF = b"GGUF"  # begins every GGUF file
 _SPOILT = "see what is wrong: ramalama-like fsck"
 _HARM = "do not use it: its maker means harm, or its program is faulty"
 
@@ -260,7 +261,8 @@ class Archive:
         return plain
 
     def copy(self, name: str, path: str, sha256: str, progress: Callable[[int], None]) -> int:
-        """Write a member into a file and return its size. Raises ValueProblem where its content is not this."""
+        """Write a member into a file and return its size. Raises ValueProblem where its content is not this, OSError
+        where the disk refuses or something else than a file has this name."""
         member = self._members.get(name)
         source = self._tar.extractfile(member) if member else None
         if member is None or source is None:
@@ -274,6 +276,16 @@ class Archive:
             os.unlink(path)
             raise self._bad(f"{name} is not what its sum says")
         return size
+
+    def begins(self, name: str, size: int) -> bytes:
+        """The first bytes of a member. Raises ValueProblem where there is none, or where it has another size."""
+        member = self._members.get(name)
+        source = self._tar.extractfile(member) if member else None
+        if member is None or source is None:
+            raise self._bad(f"has no {name}")
+        if member.size != size:
+            raise self._bad(f"{name} does not have the size that was noted")
+        return source.read(len(GGUF))
 
     def manifests(self) -> list[Mapping[str, Any]]:
         """What the index says about each thing in the archive."""
@@ -307,12 +319,20 @@ def import_model(store: Store, archive: Archive, name: str = "", *, check: Calla
     listed = [each for each in archive.manifests() if each.get("mediaType", MANIFEST) == MANIFEST]
     if not listed or (name and len(listed) > 1):
         raise archive._bad("holds several models, which cannot share one name" if listed else "holds no model")
-    records = [_import_one(store, archive, each, name, check, progress) for each in listed]
+    records = [_described(archive, each, name) for each in listed]  # everything is looked at before anything is written
+    if len({record.name for record in records}) < len(records):
+        raise archive._bad("holds two models of the same name")
+    files = _distinct(archive, [file for record in records for file in record.files])
+    with store.adopting():
+        for file in files:
+            _import_file(store, archive, file, check, progress)
+        for record in records:
+            store.write_record(record)
     return Imported(tuple(records), archive.image()[0])
 
 
-def _import_one(store: Store, archive: Archive, described: Mapping[str, Any], name: str,
-                check: Callable[[str], None], progress: Callable[[int], None]) -> Record:  # fmt: skip
+def _described(archive: Archive, described: Mapping[str, Any], name: str) -> Record:
+    """The record of a model in an archive that has what it needs. Raises ValueProblem."""
     from time import time
 
     digest = described.get("digest")
@@ -326,34 +346,58 @@ def _import_one(store: Store, archive: Archive, described: Mapping[str, Any], na
     layers = archive.document(_member(digest), digest).get("layers")
     if not isinstance(layers, list) or not layers or not all(isinstance(layer, dict) for layer in layers):
         raise archive._bad("the model in it has no files")
-    files = [_file_of(archive, layer) for layer in layers]
+    files = tuple(_file_of(archive, layer) for layer in layers)
     names = [file.name for file in files]
     if len(set(names)) < len(names):
         raise archive._bad("two files of the model in it have the same name")
-    done = []
-    with store.adopting():
-        for file in files:
-            if not store.has_blob(file.sha256, file.size_bytes):
-                with store.partial(file.sha256, waiting=lambda: None) as partial:
-                    try:
-                        member = _member(f"sha256:{file.sha256}")
-                        size = archive.copy(member, partial.data_path, file.sha256, progress)
-                        if file.role in (MODEL, SHARD):
-                            check(partial.data_path)
-                    except OSError as error:
-                        raise disk_problem(partial.data_path, error) from None
-                    except ValueProblem as problem:
-                        remove_file(partial.data_path)
-                        said = problem.message.replace(partial.data_path, f"{archive.path}: {file.name}")
-                        raise ValueProblem(said, problem.hint, problem.exit_code) from None
-                    if size != file.size_bytes:
-                        remove_file(partial.data_path)
-                        raise archive._bad(f"{file.name} does not have the size that was noted")
-                    store.adopt(partial.data_path, file.sha256)
-            done.append(file)
-        record = Record(name, tuple(done), time(), notes.get(REVISION, ""), notes.get(SOURCE, ""))
-        store.write_record(record)
-    return record
+    if not any(file.role in (MODEL, WEIGHTS) for file in files):
+        raise archive._bad("holds no model: none of its files has weights")
+    return Record(name, files, time(), notes.get(REVISION, ""), notes.get(SOURCE, ""))
+
+
+def _distinct(archive: Archive, files: list[StoredFile]) -> list[StoredFile]:
+    """Each content once. Raises ValueProblem where a member is missing, of another size, or no weights for its role.
+
+    Several models may share a file, and small texts of one model may be equal; equal weights under two names, or a
+    content with two roles, come from no honest maker.
+    """
+    found: dict[str, StoredFile] = {}
+    for file in files:
+        begin = archive.begins(_member(f"sha256:{file.sha256}"), file.size_bytes)
+        if file.role in (MODEL, SHARD) and begin != GGUF:
+            raise archive._bad(f"{file.name} is no GGUF file")
+        first = found.setdefault(file.sha256, file)
+        same_name = first.name == file.name or file.role in (TEMPLATE, OTHER, WEIGHTS)
+        if first.role != file.role or not same_name:
+            raise archive._bad(f"holds one content as {first.name} and as {file.name}")
+    return list(found.values())
+
+
+def _import_file(store: Store, archive: Archive, file: StoredFile, check: Callable[[str], None],
+                 progress: Callable[[int], None]) -> None:  # fmt: skip
+    """Make a file of an archive a blob, once it is what it says. Raises AppError."""
+
+    def look(path: str) -> None:
+        if file.role in (MODEL, SHARD):
+            try:
+                check(path)
+            except ValueProblem as problem:
+                said = problem.message.replace(path, f"{archive.path}: {file.name}")
+                raise ValueProblem(said, problem.hint, problem.exit_code) from None
+
+    if store.has_blob(file.sha256, file.size_bytes):
+        look(store.blob_path(file.sha256))  # it may have been something else so far
+        return
+    with store.partial(file.sha256, waiting=lambda: None) as partial:
+        try:
+            archive.copy(_member(f"sha256:{file.sha256}"), partial.data_path, file.sha256, progress)
+            look(partial.data_path)
+        except OSError as error:
+            raise disk_problem(partial.data_path, error) from None
+        except ValueProblem:
+            remove_file(partial.data_path)
+            raise
+        store.adopt(partial.data_path, file.sha256)
 
 
 def _file_of(archive: Archive, layer: Mapping[str, Any]) -> StoredFile:

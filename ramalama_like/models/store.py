@@ -520,6 +520,8 @@ class _Moment:
         if not self._make and not os.path.isdir(self._folder):
             return  # nothing is here that could be removed
         try:
+            if os.path.islink(self._folder):  # what it leads to is not ours to write to, let alone to remove
+                raise OSError(0, "is a link, where a folder should be")
             self._lock.__enter__()
         except OSError as error:
             raise disk_problem(self._folder, error) from None

@@ -10,7 +10,8 @@
 #   FAKE_CODE      exit code of `run`, default 1
 #   FAKE_LINES     lines of log before that, on standard error
 #   FAKE_MESSAGE   the last words of `run`, on standard error
-#   FAKE_OUTPUT    what `run` and `ps` print on standard output
+#   FAKE_SAVED     what `save` writes into its file; as podman, it refuses one that is there
+#   FAKE_OUTPUT    what `run`, `load` and `ps` print on standard output
 #   FAKE_OUTPUT_N, FAKE_CODE_N   the same for the call that is recorded as number N alone
 #   FAKE_RESULT    a file that `run` copies to where convert's programs are told to put their result
 #   FAKE_INFO      what `info` prints, in place of a few lines of text; `hang` hangs, `fail: words` fails with them
@@ -81,6 +82,8 @@ case ${1-} in
         [ -n "${FAKE_IMAGE-}" ] || { echo "Error: ${3-}: image not known" >&2; exit 125; }
         printf '%s\n' "$FAKE_IMAGE" ;;
     inspect) echo "Error: no such container ${6-}" >&2; exit 125 ;;
+    save) [ -z "${FAKE_SAVED-}" ] || printf '%s' "$FAKE_SAVED" >"$3" || exit 125 ;;
+    load) [ -z "${FAKE_OUTPUT-}" ] || printf '%s\n' "$FAKE_OUTPUT" ;;
     ps) [ -z "${FAKE_OUTPUT-}" ] || printf '%s\n' "$FAKE_OUTPUT" ;;
 esac
 exit 0
