@@ -403,10 +403,11 @@ def _import_file(store: Store, archive: Archive, file: StoredFile, check: Callab
 def _file_of(archive: Archive, layer: Mapping[str, Any]) -> StoredFile:
     digest, size, kind, notes = layer.get("digest"), size_of(layer.get("size")), layer.get("mediaType"), _notes(layer)
     name = next((notes[key] for key in FILE_NAMES if key in notes), "").rpartition("/")[2]
+    told = layer.get("size")
+    if type(told) is int and told > MOST_BYTES:
+        raise archive._bad(f"describes a file of a size that is none: {name!a}")
     if not isinstance(digest, str) or not _is_digest(digest) or size < 0 or not isinstance(kind, str):
         raise archive._bad("describes a file in a way that cannot be used")
-    if not 0 <= size <= MOST_BYTES:
-        raise archive._bad(f"describes a file of a size that is none: {name!a}")
     if not is_file_name(name):
         raise archive._bad(f"holds a file that is to be called {name!r}")
     role = notes.get(ROLE, "")
