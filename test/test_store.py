@@ -629,22 +629,24 @@ def test_links_in_partial_lead_nowhere(store: Store, world: Path) -> None:
     assert (snapshot(outside), list(partial.iterdir())) == (before, [])
 
 
-@pytest.mark.parametrize("member", ["data", "state.json", "lock"])
-@pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
+@pytest.mark.parametrize("member", ["data", "state.json", "state.json.new", "lock"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "hard link"])
 def test_no_download_is_written_through_a_link(kind: str, member: str, store: Store, world: Path) -> None:
     outside = world / "outside"
-    if kind == "link":
+    if "link" in kind:
         outside.write_bytes(CONTENTS[1])
     folder = Path(store.folder, "partial", SUMS[1])
     folder.mkdir(parents=True)
     if kind == "pipe":
         os.mkfifo(folder / member)
+    elif kind == "hard link":
+        (folder / member).hardlink_to(outside)
     else:
         (folder / member).symlink_to(outside)
     assert [each.kind for each in store.find_unused(0)] == ["partial"]
     pull(store, NAMES[0], [1])
     assert (check_store(store), os.path.islink(store.blob_path(SUMS[1]))) == ([], False)
-    assert outside.exists() == (kind == "link") and (kind != "link" or outside.read_bytes() == CONTENTS[1])
+    assert outside.exists() == ("link" in kind) and ("link" not in kind or outside.read_bytes() == CONTENTS[1])
 
 
 def test_a_link_is_never_adopted(store: Store, world: Path) -> None:

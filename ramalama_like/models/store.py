@@ -93,9 +93,9 @@ class Partial:
             _clear_the_way(self._folder)
             self._lock.__enter__()
             try:
-                for path in (self.data_path, self.state_path):
+                for path in (self.data_path, self.state_path, f"{self.state_path}.new"):
                     # What could lead a writer out of the store; the data of a conversion is a folder.
-                    if not (is_plain(path) or (is_folder(path) and path == self.data_path)):
+                    if not (_is_own(path) or (is_folder(path) and path == self.data_path)):
                         remove_entry(path)
             except BaseException:
                 self._lock.__exit__(None, None, None)
@@ -564,6 +564,12 @@ def remove_entry(path: str) -> bool:
         rmtree(path)
         return True
     return remove_file(path)
+
+
+def _is_own(path: str) -> bool:
+    """Whether this is a file that has no name elsewhere: what is written into it changes nothing else."""
+    status = _status(path)
+    return status is not None and S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def _clear_the_way(folder: str) -> None:
