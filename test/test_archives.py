@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import os
+import resource
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -240,6 +241,73 @@ def test_every_link_leads_to_a_file_of_the_archive(steps: list[tuple[str, str, s
         assert not name.startswith("/") and ".." not in name.split("/")
     for name, end in names.links().items():
         assert end in files and name not in files
+
+
+@given(st.lists(st.tuples(st.sampled_from("flro"), st.text("ab/", max_size=6)), max_size=12))
+def test_what_is_removed_is_the_name_and_all_below(steps: list[tuple[str, str]]) -> None:
+    names: Layers[int] = Layers("x")
+    known: dict[str, str] = {}
+    for number, (kind, word) in enumerate(steps):
+        name = plain_name(word, "x")
+        if not name and kind != "o":
+            continue
+        itself = kind != "o"
+        below = f"{name}/" if name else ""
+        known = {each: what for each, what in known.items() if not (itself and each == name) and (
+            not each.startswith(below))}  # fmt: skip
+        if kind == "f":
+            names.add_file(name, number)
+        elif kind == "l":
+            names.add_link(name, "/nowhere", hard=False)
+        else:
+            names.remove(name, itself=itself)
+        known |= {name: kind} if kind in "fl" else {}
+    assert set(names.files()) == {name for name, kind in known.items() if kind == "f"}
+    assert set(names._links) == {name for name, kind in known.items() if kind == "l"}
+
+
+def test_links_without_number_take_no_time_without_end() -> None:
+    names: Layers[int] = Layers("x")
+    for number in range(50_000):
+        names.add_link(f"models/{number}", "m.gguf", hard=False)
+    names.add_file("models/m.gguf", 1)
+    assert len(names.links()) == 50_000
+    assert names.mark("models/.wh..wh..opq")
+    assert (names.links(), names.files()) == ({}, {})
+
+
+def test_names_without_end() -> None:
+    names: Layers[int] = Layers("x")
+    with pytest.raises(AppError, match="with a name of 5001 letters"):
+        plain_name("a/" * 2500 + "b", "x")
+    with pytest.raises(AppError, match="to a name of 5000 letters"):
+        names.add_link("a", "b/" * 2500, hard=False)
+
+
+def test_more_files_than_a_process_may_open(hub: HubServer, client: Client, store: Store) -> None:
+    entries: dict[str, Entry] = {f"models/{number}": b"%d" % (number % 3) for number in range(300)}
+    layers = offer(hub, archive(entries))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 60, before[1]))
+    try:
+        assert fetch(client, store, layers) == entries
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert os.listdir(f"{store.folder}/partial") == []
+
+
+def test_what_a_killed_one_left_is_written_anew_and_no_link_followed(hub: HubServer, client: Client, store: Store,
+                                                                     tmp_path: Path) -> None:  # fmt: skip
+    layers = offer(hub, archive({"models/a": b"1", "models/b": b"2"}))
+    (tmp_path / "precious").write_bytes(b"precious")
+    with store.partial(f"{layers[0].sha256}-files") as partial:
+        os.symlink(tmp_path / "precious", f"{partial.data_path}-0")
+        Path(f"{partial.data_path}-1").write_bytes(b"half of it")
+        Path(partial.data_path).touch()  # so that it stays
+    os.unlink(partial.data_path)
+    assert fetch(client, store, layers) == {"models/a": b"1", "models/b": b"2"}
+    assert (tmp_path / "precious").read_bytes() == b"precious"
+    assert os.listdir(f"{store.folder}/partial") == []
 
 
 # Which of the files is the model.

@@ -11,7 +11,7 @@ from ramalama_like.models.record_files import is_file_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Generic, TypeVar
+    from typing import Any, Generic, TypeVar
 
     T = TypeVar("T")
 else:
@@ -24,6 +24,7 @@ else:
             return object
 
 
+LONGEST_NAME = 4096  # as in Linux
 MOST_LINKS = 40  # one after the other, as in Linux
 _HARM = "do not use it: its maker means harm, or its program is faulty"
 _MARK, _ALL = ".wh.", ".wh..wh..opq"
@@ -38,7 +39,14 @@ def plain_name(name: str, archive: str) -> str:
     if "\0" in name or any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
         raise ValueProblem(f"{archive}: holds a file with control characters in its name: {name!r}",
                            _HARM)  # fmt: skip
-    return "/".join(parts)
+    plain = "/".join(parts)
+    if len(plain) > LONGEST_NAME:
+        raise ValueProblem(f"{archive}: holds a file with a name of {len(plain)} letters", _HARM)
+    return plain
+
+
+def _parts(name: str) -> list[str]:
+    return name.split("/") if name else []
 
 
 def check_kept(name: str, archive: str) -> str:
@@ -56,17 +64,23 @@ class Layers(Generic[T]):
         self.archive = archive
         self._files: dict[str, T] = {}
         self._links: dict[str, str] = {}
+        # Folders within folders, so that what lies below a name is found without looking at all the others; under
+        # the empty name stands the whole name of what is a file or link itself.
+        self._tree: dict[str, Any] = {}
 
     def add_file(self, name: str, file: T) -> None:
         """A file replaces whatever had its name."""
         self.remove(name)
+        self._plant(name)
         self._files[name] = file
 
     def add_link(self, name: str, target: str, *, hard: bool) -> None:
         """A link to ``target``: hard ones name it from the root of the archive, others from their own folder."""
         self.remove(name)
         folder = name.rpartition("/")[0]
-        self._links[name] = self._joined("" if hard or target.startswith("/") else folder, target, name)
+        end = self._joined("" if hard or target.startswith("/") else folder, target, name)
+        self._plant(name)
+        self._links[name] = end
 
     def mark(self, name: str) -> bool:
         """Whether this is the mark of something that a layer removes from those below; then it is removed."""
@@ -81,10 +95,29 @@ class Layers(Generic[T]):
 
     def remove(self, name: str, *, itself: bool = True) -> None:
         """Remove a name and everything below it."""
-        for known in [each for names in (self._files, self._links) for each in names]:
-            if (itself and known == name) or known.startswith(f"{name}/" if name else ""):
-                self._files.pop(known, None)
-                self._links.pop(known, None)
+        found: Any = self._tree
+        for part in _parts(name):
+            above, found = found, found.get(part)
+            if found is None:
+                return
+        if itself and name:
+            del above[name.rpartition("/")[2]]
+            doomed = [found]
+        else:
+            doomed = [found.pop(part) for part in [part for part in found if part or itself]]
+        while doomed:
+            each = doomed.pop()
+            if isinstance(each, str):
+                self._files.pop(each, None)
+                self._links.pop(each, None)
+            else:
+                doomed.extend(each.values())
+
+    def _plant(self, name: str) -> None:
+        place = self._tree
+        for part in _parts(name):
+            place = place.setdefault(part, {})
+        place[""] = name
 
     def files(self) -> dict[str, T]:
         """The names of files, links left out."""
@@ -99,16 +132,27 @@ class Layers(Generic[T]):
         for _ in range(MOST_LINKS):
             if name in self._files:
                 return name
-            parts = name.split("/")
-            heads = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
-            head = next((head for head in heads if head in self._links), "")
+            head = self._first_link(name)
             if not head:
                 return name
-            name = self._links[head] + name[len(head) :]
+            name = (self._links[head] + name[len(head) :]).lstrip("/")
+        return ""
+
+    def _first_link(self, name: str) -> str:
+        """The first link on the way to a name; empty where there is none."""
+        place: Any = self._tree
+        for part in _parts(name):
+            place = place.get(part)
+            if place is None:
+                return ""
+            if place.get("") in self._links:
+                return str(place[""])
         return ""
 
     def _joined(self, folder: str, target: str, name: str) -> str:
-        parts = folder.split("/") if folder else []
+        parts = _parts(folder)
+        if len(target) > LONGEST_NAME:
+            raise ValueProblem(f"{self.archive}: holds the link {name!r} to a name of {len(target)} letters", _HARM)
         for part in target.split("/"):
             if part == "..":
                 if not parts:

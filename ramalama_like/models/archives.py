@@ -14,7 +14,7 @@ from ramalama_like.errors import ValueProblem
 from ramalama_like.models import failures
 from ramalama_like.models.archive_names import Layers, check_kept, plain_name
 from ramalama_like.models.blob_stream import BlobStream, open_archive
-from ramalama_like.models.disk import disk_problem, open_plain
+from ramalama_like.models.disk import disk_problem, open_plain, remove_file
 from ramalama_like.reference import plain_url
 from ramalama_like.value import value
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ramalama_like.listing import RemoteFile
     from ramalama_like.models.client import Client
-    from ramalama_like.models.store import Partial, Store
+    from ramalama_like.models.store import Store
 
 _PIECE = 1 << 20
 MOST_FILES = 100_000  # below the folder that counts
@@ -97,7 +97,10 @@ def _read_layer(client: Client, archive: RemoteFile, store: Store, authorization
     read = _Read(shown)
     with contextlib.ExitStack() as held:
         source = held.enter_context(BlobStream(client, archive, authorization, progress))
-        unfinished: list[tuple[Partial, Unpacked]] = []
+        # One lock for all files, of which there may be more than a process may have open. What does not become a
+        # blob goes with the folder: a layer that has failed is read from its beginning again.
+        partial = held.enter_context(store.partial(f"{archive.sha256}-files", waiting))
+        unfinished: list[tuple[str, Unpacked]] = []
         try:
             with tarfile.open(fileobj=open_archive(source), mode="r|", bufsize=1 << 18) as tar:
                 for member in tar:
@@ -109,10 +112,9 @@ def _read_layer(client: Client, archive: RemoteFile, store: Store, authorization
                         raise ValueProblem(f"{shown}: holds more than {MOST_FILES} files", "this is no model")
                     if not _note(read, name, member):
                         check_kept(name, shown)
-                        partial = held.enter_context(store.partial(f"{archive.sha256}-{len(read.files)}", waiting))
-                        held.callback(_forget, partial.data_path)
-                        file = _write(tar, member, name, partial.data_path)
-                        unfinished.append((partial, file))
+                        path = f"{partial.data_path}-{len(read.files)}"
+                        file = _write(tar, member, name, path)
+                        unfinished.append((path, file))
                         read.files.append(file)
             source.finish()
         except tarfile.TarError as error:
@@ -121,8 +123,8 @@ def _read_layer(client: Client, archive: RemoteFile, store: Store, authorization
                 f"{shown}: is no archive that can be read ({error})", "get the model elsewhere"
             ) from None
         read.size = source.place
-        for partial, file in unfinished:
-            store.adopt(partial.data_path, file.sha256)
+        for path, file in unfinished:
+            store.adopt(path, file.sha256)
     return read
 
 
@@ -150,7 +152,8 @@ def _write(tar: TarFile, member: TarInfo, name: str, path: str) -> Unpacked:
     content = tar.extractfile(member)
     total, size = sha256(), 0
     try:
-        with open(path, "wb", buffering=0, opener=open_plain) as file:
+        remove_file(path)  # of one who was killed; or a link, which would be followed
+        with open(path, "xb", buffering=0, opener=open_plain) as file:
             while content is not None and (piece := content.read(_PIECE)):
                 total.update(piece)
                 size += len(piece)
@@ -158,12 +161,6 @@ def _write(tar: TarFile, member: TarInfo, name: str, path: str) -> Unpacked:
     except OSError as error:
         raise disk_problem(path, error) from None
     return Unpacked(name, total.hexdigest(), size)
-
-
-def _forget(path: str) -> None:
-    """Remove what did not become a blob: a layer that has failed is read from its beginning again."""
-    with contextlib.suppress(OSError):
-        os.unlink(path)
 
 
 def _free_bytes(folder: str) -> int:

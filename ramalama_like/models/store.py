@@ -4,6 +4,7 @@
         blobs/sha256-<hex>      files of models, never changed; whole and verified when they get this name
         refs/<name>.json        one record for each name (``record_files.py``)
         partial/<key>/          a download or conversion that is not finished: data, state.json and a lock
+                                (of an archive: data-0, data-1 and so on)
         pins/<who>              blobs that a running pull counts on before its record exists; locked by it
         lock                    held for moments: shared for adding, alone for removing
 
@@ -427,8 +428,7 @@ class Store:
                 and max(s.st_mtime for s in statuses) <= latest
                 and not (len(members) > 1 and is_locked(f"{path}/lock"))
             ):
-                size = sum(status.st_size for status in statuses[1:])
-                size += _size_within(f"{path}/data") if len(members) > 1 else 0
+                size = _size_within(path) + _size_within(f"{path}/data") if len(members) > 1 else 0
                 # Downloads without a published sum leave a note, so that a finished file is known again.
                 is_note = name.endswith(NOTE)
                 what = "conversion" if len(members) > 1 and is_folder(f"{path}/data") else "download"
