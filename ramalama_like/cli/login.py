@@ -9,7 +9,7 @@ from ramalama_like.errors import UsageError, ValueProblem
 from ramalama_like.launch import Outline, show_outline
 from ramalama_like.models.credentials import Credentials, engine_file, save_credentials
 from ramalama_like.models.finding import make_client
-from ramalama_like.models.hub_token import check_token, save_token, token_file
+from ramalama_like.models.hub_token import check_token, save_token, secret_file
 from ramalama_like.models.registry import Registry
 from ramalama_like.models.registry_names import login_place
 
@@ -33,7 +33,7 @@ def execute(request: Request) -> int:
     place = login_place(request.arguments)
     if asked.dryrun.value:
         show_outline(request, outline(request))
-        path = token_file(access) if place == "huggingface" else engine_file(access, asked.engine.value)
+        path = secret_file(place, access, asked.engine.value)
         ui.say(f"Note: no program would be started; what {place} accepts would be kept in {path}")
         return 0
     for secret in (asked.password, asked.token):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ramalama_like import settings, ui
 from ramalama_like.errors import ValueProblem
 from ramalama_like.launch import Outline, show_outline
-from ramalama_like.models.credentials import engine_file, files_with, remove_credentials
-from ramalama_like.models.hub_token import remove_token, token_file
+from ramalama_like.models.credentials import files_with, remove_credentials
+from ramalama_like.models.hub_token import remove_token, secret_file
 from ramalama_like.models.registry_names import login_place
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ def execute(request: Request) -> int:
     asked = loaded.settings
     access = settings.find_access(asked)
     place = login_place(request.arguments)
-    path = token_file(access) if place == "huggingface" else engine_file(access, asked.engine.value)
+    path = secret_file(place, access, asked.engine.value)
     if asked.dryrun.value:
         show_outline(request, outline(request))
         ui.say(f"Note: no program would be started; what {path} holds for {place} would be removed")

@@ -339,17 +339,7 @@ def _printed(text: str, kind: str) -> str:
         return text
     if kind == "truth":
         return f"('true' if {text} else 'false')"
-    if kind in (
-        "tool",
-        "list tool",
-        "described",
-        "parameters",
-        "property",
-        "map property",
-        "map json",
-        "call",
-        "called",
-    ):
+    if kind in _PRINTS_JSON:
         return f"({text} | tojson)"  # these print themselves as JSON there too
     raise Unsupported(f"the printing of a {kind}")
 

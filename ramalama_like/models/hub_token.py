@@ -6,7 +6,7 @@ import os
 
 from ramalama_like.errors import AppError, ValueProblem
 from ramalama_like.models import failures
-from ramalama_like.models.credentials import replace_private
+from ramalama_like.models.credentials import engine_file, replace_private
 from ramalama_like.reference import plain_url
 
 TYPE_CHECKING = False
@@ -22,6 +22,11 @@ def token_file(access: Access) -> str:
         return variables["HF_TOKEN_PATH"]
     cache = variables.get("XDG_CACHE_HOME") or f"{access.home}/.cache"
     return f"{variables.get('HF_HOME') or f'{cache}/huggingface'}/token"
+
+
+def secret_file(place: str, access: Access, engine: str) -> str:
+    """The file that holds what ``login`` keeps for a place: the hub's token, or an engine's passwords."""
+    return token_file(access) if place == "huggingface" else engine_file(access, engine)
 
 
 def check_token(token: str, client: Client, access: Access) -> str:
